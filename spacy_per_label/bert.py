@@ -1,17 +1,17 @@
-"""The encoder of BERT and its relatives in numpy, with its gradients, so that neither training nor use needs PyTorch.
+"""BERT's encoder in numpy, with gradients; training and use need no PyTorch.
 
-Windows lie one behind another in a table of wordpieces, and nothing is padded: only attention knows where one ends.
-The layers are those of Devlin et al., BERT, NAACL 2019; gelu is the approximation by tanh (Hendrycks and Gimpel,
-Gaussian Error Linear Units, 2016), which differs from the exact one by less than 0.001. Attention has no dropout.
+The wordpieces of all windows are rows of one table without padding; only attention separates windows. The layers are
+those of Devlin et al., BERT, NAACL 2019; gelu is the approximation by tanh (Hendrycks and Gimpel, Gaussian Error Linear
+Units, 2016), with an error below 0.001. Attention has no dropout.
 
-A layer has weights with these names, each matrix of the shape (inputs, outputs):
+Weights of a layer; matrices have the shape (inputs, outputs):
 
     qkv_W, qkv_b      queries, keys and values of all heads, side by side
-    out_W, out_b      what joins the heads
-    norm1_g, norm1_b  the scales and the shifts of the first normalization
+    out_W, out_b      output of attention
+    norm1_g, norm1_b  scales and shifts of the first normalization
     up_W, up_b        to the wide layer
-    down_W, down_b    and back
-    norm2_g, norm2_b  of the second normalization
+    down_W, down_b    from the wide layer
+    norm2_g, norm2_b  scales and shifts of the second normalization
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,12 +33,11 @@ Backprop = Callable[[np.ndarray], tuple[np.ndarray, Gradients]]
 def encode(
     W: Mapping[str, np.ndarray], attrs: Mapping[str, Any], windows: Sequence[Window], is_train: bool
 ) -> tuple[np.ndarray, Callable[[np.ndarray], Iterator[tuple[str, np.ndarray]]]]:
-    """Compute the vectors of all wordpieces of windows.
+    """Compute the vectors of the windows' wordpieces.
 
-    W (Mapping): weights by their names; see `Encoder`.
+    W (Mapping): weights by name; see `Encoder`.
     attrs (Mapping): `layers`, `heads`, `eps` and `first_position` of the Encoder, and `dropout_rate`.
-    RETURNS (tuple): the vectors, shape (wordpieces, width); and a function of their gradient that yields the gradients
-        of the layers' weights. Embeddings have none.
+    RETURNS (tuple): vectors, shape (wordpieces, width); and backprop, which yields the gradients of layers' weights.
     """
     rate, lengths = attrs["dropout_rate"], np.array([len(window.ids) for window in windows])
     drop: Any = (lambda X: CPU.get_dropout_mask(X.shape, rate) if rate else None) if is_train else None
@@ -55,7 +54,7 @@ def encode(
         backprops.append(backprop_layer)
 
     def backprop(dX: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the gradients of weights, of the highest layer first."""
+        """Yield the gradients of weights, highest layer first."""
         for number, backprop_layer in reversed([*enumerate(backprops)]):
             dX, gradients = backprop_layer(dX)
             yield from ((f"{number}.{name}", gradient) for name, gradient in gradients.items())
@@ -68,14 +67,11 @@ def encode_layer(
 ) -> tuple[np.ndarray, Backprop | None]:
     """Compute a layer's output.
 
-    W (Mapping): weights of the layer.
     X (np.ndarray): shape (wordpieces, width).
-    ends (Sequence[int]): where each window ends.
-    heads (int): number of heads of the attention.
-    eps (float): is added to variances before they divide.
-    drop (Callable | None): draws masks of dropout in training; None predicts, in less memory.
-    RETURNS (tuple): the output, of the shape of X; and in training, a function of its gradient that returns the
-        gradients of X and of the weights.
+    ends (Sequence[int]): ends of the windows.
+    eps (float): added to variances.
+    drop (Callable | None): draws dropout masks in training; None predicts, in less memory.
+    RETURNS (tuple): output, of X's shape; and in training, backprop, which returns the gradients of X and the weights.
     """
     train = drop is not None
     mixed = X @ W["qkv_W"]  # (wordpieces, 3 * width)
@@ -98,7 +94,7 @@ def encode_layer(
         return Y, None
 
     def backprop(dY: np.ndarray) -> tuple[np.ndarray, Gradients]:
-        """Compute the gradients of the input and of the weights; each has the shape of its array."""
+        """Compute the gradients of input and weights."""
         dW: Gradients = {}
         dout, dW["norm2_g"], dW["norm2_b"] = back2(dY)  # (wordpieces, width), (width,), (width,)
         dmiddle, ddown = dout, dout if mask2 is None else dout * mask2
@@ -118,7 +114,7 @@ def encode_layer(
 
 
 def drop_inplace(X: np.ndarray, drop: Drop | None) -> np.ndarray | None:
-    """Multiply with a mask of dropout, in place, and return it; None if there is none."""
+    """Apply a dropout mask in place, and return it, if any."""
     mask = drop(X) if drop else None
     if mask is not None:
         X *= mask
@@ -128,9 +124,9 @@ def drop_inplace(X: np.ndarray, drop: Drop | None) -> np.ndarray | None:
 def attend(mixed: np.ndarray, ends: Sequence[int], heads: int, train: bool) -> tuple[np.ndarray, list[np.ndarray]]:
     """Compute the attention within each window.
 
-    mixed (np.ndarray): shape (wordpieces, 3 * width); queries, keys and values.
-    RETURNS (tuple): the sums of values, shape (wordpieces, width); and in training, each window's shares, shape (heads,
-        wordpieces, wordpieces).
+    mixed (np.ndarray): queries, keys and values, shape (wordpieces, 3 * width).
+    RETURNS (tuple): sums of values, shape (wordpieces, width); and in training, each window's shares, shape (heads,
+        pieces, pieces).
     """
     width, kept, start = mixed.shape[1] // 3, [], 0
     out = np.empty((len(mixed), width), mixed.dtype)
@@ -177,12 +173,11 @@ def split_heads(X: np.ndarray, heads: int, parts: int = 3) -> list[np.ndarray]:
 def normalize(
     X: np.ndarray, scales: np.ndarray, shifts: np.ndarray, eps: float, train: bool
 ) -> tuple[np.ndarray, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]]:
-    """Normalize each row to a mean of 0 and a variance of 1, then scale and shift; X is overwritten.
+    """Normalize rows to mean 0 and variance 1, then scale and shift; X is overwritten.
 
     X (np.ndarray): shape (rows, width).
-    scales, shifts (np.ndarray): shape (width).
-    RETURNS (tuple): the rows; and in training, a function of their gradient that returns the gradients of X, scales and
-        shifts.
+    scales, shifts (np.ndarray): shape (width,).
+    RETURNS (tuple): rows; and in training, backprop, which returns the gradients of X, scales and shifts.
     """
     X -= X.mean(axis=1, keepdims=True)
     deviations = np.sqrt(np.einsum("ij,ij->i", X, X)[:, None] / X.shape[1] + eps)  # (rows, 1)
@@ -201,7 +196,7 @@ def normalize(
 
 
 def gelu(X: np.ndarray, train: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    """Compute gelu of each number, and in training its slope there; X is overwritten in prediction."""
+    """Compute gelu, and in training its slope; prediction overwrites X."""
     square = X * X
     tanh = square * CUBE
     tanh += 1

@@ -1,4 +1,4 @@
-"""Read the weights and the tokenizer of BERT and its relatives, as the Hugging Face hub has them, without PyTorch."""
+"""Read weights and tokenizer of BERT and its relatives from the Hugging Face hub's files, without PyTorch."""
 
 import json
 from pathlib import Path
@@ -34,13 +34,12 @@ FILES = ("config.json", "tokenizer.json", "*.safetensors")
 
 
 class Encoder(NamedTuple):
-    """What was read of a transformer.
+    """A transformer's weights and settings.
 
-    weights (dict[str, np.ndarray]): the matrices of the shape (inputs, outputs): "word", "position" and "norm_g" of the
-        embeddings, and those of the layers after their numbers, such as "0.qkv_W"; see `bert`.
-    layers, heads (int): how many there are.
-    eps (float): of its normalizations.
-    first_position (int): of a text's first wordpiece.
+    weights (dict[str, np.ndarray]): "word", "position", "norm_g" and "norm_b" of the embeddings, and the layers' by
+        number, such as "0.qkv_W"; see `bert`.
+    eps (float): see `bert.encode_layer`.
+    first_position (int): position of a text's first wordpiece.
     tokenizer (str): content of tokenizer.json.
     """
 
@@ -55,10 +54,10 @@ class Encoder(NamedTuple):
 def read_encoder(name: str, layers: int = 0) -> Encoder:
     """Read a transformer.
 
-    name (str): a folder, or an installed package with a folder that has config.json, tokenizer.json and
-        *.safetensors; or a model's name on the hub, from where it is downloaded.
+    name (str): folder or installed package with config.json, tokenizer.json and *.safetensors; or a name on the hub,
+        to download.
     layers (int): layers to keep, the lowest ones; 0 for all.
-    RAISES (NoModelError): there is none, it has other files or fewer layers, or it is of another family.
+    RAISES (NoModelError): if it is missing, lacks a file or layers, or is of another family.
     """
     folder = find_encoder(name)
     config = json.loads((folder / "config.json").read_text(encoding="utf8"))
@@ -87,15 +86,15 @@ def read_encoder(name: str, layers: int = 0) -> Encoder:
 
 
 def first_position(config: dict[str, Any]) -> int:
-    """Return the position of a text's first wordpiece; RoBERTa's come after the number of the padding."""
+    """Return the position of a text's first wordpiece; RoBERTa's follow the padding's number."""
     kind = config["model_type"]
     return config["pad_token_id"] + 1 if "roberta" in kind or kind == "camembert" else 0
 
 
 def find_encoder(name: str) -> Path:
-    """Find a transformer's folder: by its path, in the package of its name, or on the hub.
+    """Find a transformer's folder: by path, package, or on the hub.
 
-    RAISES (NoModelError): there is none, or it lacks a file.
+    RAISES (NoModelError): if it is missing, or lacks a file.
     """
     root = find_root(name)
     found = sorted(file.parent for file in root.rglob("config.json")) if root.is_dir() else [download(name)]
@@ -106,9 +105,9 @@ def find_encoder(name: str) -> Path:
 
 
 def download(name: str) -> Path:
-    """Download a transformer from the hub, or find it in the hub's cache.
+    """Download a transformer from the hub, or find it in the cache.
 
-    RAISES (NoModelError): it isn't there, or can't be reached.
+    RAISES (NoModelError): if it isn't available.
     """
     try:
         from huggingface_hub import snapshot_download
@@ -122,15 +121,15 @@ def download(name: str) -> Path:
 
 
 def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str], layers: int) -> dict[str, np.ndarray]:
-    """Give the weights of a transformer's embeddings and lowest layers our names, and our shapes.
+    """Rename and reshape the weights of embeddings and lowest layers; see `bert`.
 
-    RAISES (KeyError): one is missing.
+    RAISES (KeyError): if one is missing.
     """
     word = f"{WORD}.weight"
     prefix = next((key.removesuffix(word) for key in tensors if key.endswith(word)), "")
 
     def get(module: str, kind: str) -> np.ndarray:
-        """Get a module's weight or bias; a normalization's may have its old name."""
+        """Get a module's weight or bias, maybe by a normalization's old name."""
         old = f"{prefix}{module}.{'gamma' if kind == 'weight' else 'beta'}"
         return tensors[old] if old in tensors else tensors[f"{prefix}{module}.{kind}"]
 
@@ -155,7 +154,7 @@ def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str], layers: 
 
 
 def adapt_tokenizer(written: str) -> str:
-    """Let a tokenizer cut nothing off, pad nothing, and take each word as one that follows a space."""
+    """Configure a tokenizer without truncation or padding, and with a space before each word."""
     content: dict[str, Any] = json.loads(written)
     content |= {"truncation": None, "padding": None}
     steps = content.get("pre_tokenizer") or {}

@@ -13,7 +13,7 @@ TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "BF16": "<u2"}
 
 
 class NoModelError(ValueError):
-    """There is no model of that name, or none that can be used; the message says so, with a remedy."""
+    """A model is missing or unusable; the message has a remedy."""
 
 
 class SettingError(NoModelError):
@@ -39,11 +39,11 @@ def setting_named(key: str, value: Any) -> Iterator[None]:
 
 
 def check_layers(name: str, layers: int, found: int) -> int:
-    """Return how many of a transformer's layers are kept, the lowest ones.
+    """Return the number of layers to keep.
 
-    layers (int): the number that is asked for; 0 for all.
-    found (int): the number that the transformer has.
-    RAISES (SettingError): if it hasn't so many.
+    layers (int): requested number; 0 for all.
+    found (int): the transformer's number.
+    RAISES (SettingError): if it has fewer.
     """
     if not 0 <= layers <= found:
         raise SettingError("layers", layers, f"{name} has {found} layers; write 1 to {found}, or 0 for all")
@@ -51,7 +51,7 @@ def check_layers(name: str, layers: int, found: int) -> int:
 
 
 def find_root(name: str) -> Path:
-    """Find the folder of an installed package, with hyphens or underscores; or return the name as a path."""
+    """Find an installed package's folder; return another name as a path."""
     module = name.replace("-", "_")
     spec = find_spec(module) if module.isidentifier() and not Path(name).is_dir() else None
     return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else Path(name)
@@ -60,11 +60,11 @@ def find_root(name: str) -> Path:
 def read_tensors(
     file: Path, wanted: Callable[[str, list[int]], Any] = lambda name, shape: True
 ) -> dict[str, np.ndarray]:
-    """Read the tensors of floats of a safetensors file, in single precision, by name and in the order of the names.
+    """Read float tensors of a safetensors file, in single precision, sorted by name.
 
     The format: https://github.com/huggingface/safetensors
 
-    wanted (Callable): tells by its name and shape whether a tensor is read.
+    wanted (Callable): selects tensors by name and shape.
     """
     content = np.memmap(file, np.uint8, "r")
     begin = 8 + int(content[:8].view("<u8")[0])

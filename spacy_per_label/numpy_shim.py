@@ -1,4 +1,4 @@
-"""What computes and updates a transformer in numpy. Its weights are parameters of the layer; see `transformer`."""
+"""The numpy backend of `transformer`; its weights are parameters of the layer."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from spacy_per_label.windows import Window, batch_windows
 
 
 class NumpyShim(Shim):
-    """Computes a transformer on the CPU, wherever the layer's weights are; embeddings don't learn.
+    """Computes a transformer on the CPU; embeddings don't learn.
 
     loaded (bool): whether the weights are those of a saved pipeline, which predicts in int8 if `in_int8`.
     encoder (Any): their encoder in int8; None until it is needed.
@@ -27,11 +27,7 @@ class NumpyShim(Shim):
         self.loaded, self.encoder = False, None
 
     def read(self, name: str, layers: int) -> tuple[str, int, int]:
-        """Read a transformer; return its tokenizer.json, its width, and how many positions it has.
-
-        layers (int): layers to keep, the lowest ones; 0 for all.
-        RAISES (NoModelError): what `read_encoder` raises.
-        """
+        """Read a transformer; return its tokenizer.json, width, and number of positions; see `read_encoder`."""
         encoder, model = read_encoder(name, layers), self._model
         for key, array in encoder.weights.items():
             model.set_param(key, model.ops.asarray(array))
@@ -45,9 +41,8 @@ class NumpyShim(Shim):
     ) -> tuple[Any, Callable[[Any], None]]:
         """Compute the vectors of the windows' own wordpieces.
 
-        own (np.ndarray): shape (own wordpieces); see `find_own_pieces`.
-        RETURNS (tuple): the vectors, shape (own wordpieces, width); and a function of their gradient that adds up the
-            gradients of the weights.
+        own (np.ndarray): shape (own wordpieces,); see `find_own_pieces`.
+        RETURNS (tuple): vectors, shape (own wordpieces, width); and backprop, which adds up the weights' gradients.
         """
         model = self._model
         if model.get_param("word").dtype == np.float16:  # as it was saved
@@ -78,7 +73,7 @@ class NumpyShim(Shim):
             self._model.set_param(name, self._model.get_param(name).astype("float16"))
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Update the parameters that have gradients, and forget these, or thinc would update with them, too."""
+        """Update the parameters with gradients; delete these, or thinc would apply them again."""
         model = self._model
         self.loaded, self.encoder = False, None
         for name, rate in layer_rates(model.param_names, self.rate, self.decay).items():

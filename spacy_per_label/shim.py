@@ -1,7 +1,6 @@
-"""What holds a transformer's PyTorch module: spacy-transformers' own, but for how it computes and is updated.
+"""The PyTorch backend of `transformer`: spacy-transformers' shim, with other computation and updates.
 
-How a transformer is read and saved stays the library's. It is a module of its own because it needs PyTorch and
-spacy-transformers when it is imported, and pipelines without a transformer have neither. See `transformer`.
+Importing it needs PyTorch and spacy-transformers.
 """
 
 import math
@@ -78,12 +77,7 @@ class TransformerShim(HFShim):
     def encode(
         self, ops: Any, windows: Sequence[Window], own: np.ndarray, is_train: bool
     ) -> tuple[Any, Callable[[Any], None]]:
-        """Compute the vectors of the windows' own wordpieces.
-
-        own (np.ndarray): shape (own wordpieces); see `find_own_pieces`.
-        RETURNS (tuple): the vectors, shape (own wordpieces, width); and a function of their gradient that adds up the
-            gradients of the weights.
-        """
+        """Compute the vectors of the windows' own wordpieces; see `NumpyShim.encode`."""
         tables, cell_of_piece = make_tables(windows, self._hfmodel.tokenizer.pad_token_id or 0)
         # A copy to a GPU waits for all that it computes: so each table is copied before the first one is computed.
         inputs = [self._copied(*table) for table in tables]
@@ -125,7 +119,7 @@ class TransformerShim(HFShim):
         return output
 
     def begin_update(self, inputs: Any) -> tuple[Any, Callable[[Any], Any]]:
-        """Compute the module's output, and return it with what adds up gradients, which has nothing to give back."""
+        """Compute the module's output; return it with backprop, which adds up the weights' gradients."""
         self._model.train()
         with self.autocast():
             output = self._model(*inputs.args, **inputs.kwargs)
@@ -149,7 +143,7 @@ class TransformerShim(HFShim):
         return {name: value for name, value in halved.items() if value.isfinite().all()}
 
     def to_bytes(self) -> bytes:
-        """Save the transformer, but not where it was read."""
+        """Save the transformer without its local path."""
         if self._model is not None:
             self._model.config.name_or_path = ""
         saved = super().to_bytes()

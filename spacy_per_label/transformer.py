@@ -1,8 +1,7 @@
-"""A transformer as the layer that gives tokens their vectors: the mean of their wordpieces' vectors.
+"""A transformer as embedding layer: a token's vector is the mean of its wordpieces' vectors.
 
-One layer for two backends, which are its shims: numpy's (`numpy_shim`), on the CPU and without PyTorch; and PyTorch's
-(`shim`), for any transformer and for GPUs. Both are given the same windows of texts, see `windows`, and both save the
-tokenizer that these are made by.
+The layer has two backends, its shims: numpy (`numpy_shim`), on the CPU without PyTorch; and PyTorch (`shim`), for any
+transformer and for GPUs. Both use the same windows of texts; see `windows`.
 """
 
 from collections.abc import Callable, Iterable
@@ -37,14 +36,13 @@ def make_small_transformer(
     layers: int = 0,
     int8: bool = False,
 ) -> Vectors:
-    """Make a transformer that numpy computes, on the CPU.
+    """Make a transformer in numpy, on the CPU.
 
-    name (str): a folder, a package or a name on the hub; see `read_encoder`.
-    window (int): wordpieces that the transformer is given at a time, about.
-    context (int): wordpieces of these, before and after a window's own, in texts that are longer.
-    rate (float): learning rate of the highest layer, as a share of the optimizer's.
-    decay (float): learning rate of each layer, as a share of the rate of the layer above it.
-    layers (int): layers to keep, the lowest ones, when the transformer is read; 0 for all.
+    name (str): folder, package or name on the hub; see `read_encoder`.
+    window (int): approximate wordpieces of a window.
+    context (int): of these, wordpieces before and after a window's own, in longer texts.
+    rate, decay (float): see `layer_rates`.
+    layers (int): layers to keep, the lowest ones; 0 for all.
     int8 (bool): predict in int8 once it is trained.
     RAISES (SettingError): if CTranslate2, which predicts in int8, isn't installed.
     """
@@ -68,10 +66,10 @@ def make_transformer(
     grad_scaler_config: dict[str, Any] = {},  # noqa: B006
     layers: int = 0,
 ) -> Vectors:
-    """Make a transformer that PyTorch computes. Its tokenizer must be a fast one.
+    """Make a transformer in PyTorch, with a fast tokenizer; embeddings learn, too.
 
-    name, window, context, rate, decay, layers: see `make_small_transformer`; embeddings learn, too.
-    mixed_precision (bool): compute in half precision on a GPU: fp16 if gradients are scaled, else bf16.
+    name, window, context, rate, decay, layers: see `make_small_transformer`.
+    mixed_precision (bool): half precision on a GPU: fp16 if gradients are scaled, else bf16.
     transformer_config, grad_scaler_config: see spacy-transformers' TransformerModel.
     """
     from spacy_transformers.data_classes import HFObjects
@@ -91,9 +89,9 @@ def _make_layer(backend: str, name: str, window: int, context: int, layers: int)
 
 
 def _init(name: str, layers: int, model: Any, X: Any = None, Y: Any = None) -> None:
-    """Read the transformer; what was learned is forgotten.
+    """Read the transformer, replacing learned weights.
 
-    RAISES (SettingError): if there is none, it has too few layers, or windows have no room for tokens or too much.
+    RAISES (SettingError): if it is missing, lacks layers, or windows are too short or too long.
     """
     with setting_named("name", name):
         tokenizer, width, positions = model.shims[0].read(name, layers)
@@ -106,14 +104,14 @@ def _init(name: str, layers: int, model: Any, X: Any = None, Y: Any = None) -> N
 
 
 def window_finder(layer: Model) -> Callable[[Doc], list[Window]] | None:
-    """Return the function that cuts texts into a layer's windows, in any process; None if it isn't a transformer."""
+    """Return the picklable function that cuts texts into a transformer's windows; None for another layer."""
     if layer.name not in (NUMPY, TORCH):
         return None
     return partial(find_windows, **{name: layer.attrs[name] for name in ("tokenizer", "window", "context")})
 
 
 def _forward(model: Any, texts: Iterable[Any], is_train: bool) -> tuple[list[Any], Callable]:
-    """Return the vectors of the tokens of each text, a Doc, or its windows, which another process may have found."""
+    """Return the token vectors of each text, given as a Doc or as its windows."""
     ops, find = model.ops, window_finder(model)
     of_texts = [text if isinstance(text, list) else find(text) for text in texts]  # type: ignore[misc]
     sizes = np.array([sum(len(window.counts) for window in windows) for windows in of_texts], "int32")  # (texts,)
@@ -128,7 +126,7 @@ def _forward(model: Any, texts: Iterable[Any], is_train: bool) -> tuple[list[Any
     Y = ops.reduce_sum(X * shares, ops.asarray(counts))  # (tokens, width)
 
     def backprop(dYs: list[Any]) -> list[Any]:
-        """Give the backend the gradients of its wordpieces' vectors."""
+        """Backpropagate to the backend."""
         backprop_pieces(ops.flatten(dYs)[tokens] * shares)  # (own wordpieces, width)
         return []
 
@@ -136,9 +134,9 @@ def _forward(model: Any, texts: Iterable[Any], is_train: bool) -> tuple[list[Any
 
 
 def halve(model: Model, file: Path) -> None:
-    """Round the weights of a model's transformer, if it has one, to half precision, and save the model again.
+    """Round the weights of a model's transformer, if any, to half precision, and save the model again.
 
-    In memory, they are in single precision whenever they are computed with, but have lost what was rounded.
+    Computation stays in single precision, with the rounded weights.
     """
     shims: list[Any] = [node.shims[0] for node in model.walk() if node.name in (NUMPY, TORCH)]
     for shim in shims:

@@ -1,4 +1,4 @@
-"""How far each person agrees with the others, by name, for a page that may name people."""
+"""Agreement of each annotator with the others, for a page that may name people."""
 
 from collections import Counter
 from itertools import permutations

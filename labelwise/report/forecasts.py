@@ -71,18 +71,18 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What a file has once."""
+        """Return the key of a file's rows."""
         return self.pipeline, self.task, self.label
 
     @property
     def held(self) -> bool | None:
-        """Whether the change of F1 is in the interval; None if it isn't scored."""
+        """Return whether the change of F1 is in the interval; None if it isn't scored."""
         if self.change is None or self.interval is None:
             return None
         return self.interval[0] <= self.change <= self.interval[1]
 
     def describe(self, hours: str) -> str:
-        """Write cost and gain; empty without an interval.
+        """Describe cost and gain; empty without an interval.
 
         hours (str): see `say_hours`.
         """
@@ -96,7 +96,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         return f"{cost}; F1 of {self.label or 'all spans'} {gain}"
 
     def describe_outcome(self) -> str:
-        """Write the outcome."""
+        """Describe the outcome."""
         of = f" of {self.label}" if self.label else ""
         said = f"{self.asked:,} {'more texts' if self.task == 'texts' else 'decisions'}{of}: "
         if self.outcome == "not followed":
@@ -108,7 +108,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
 
 def count_done(merge: Ledger, task: str, label: str) -> int:
-    """Count the training texts that are complete for a label, or for all; or the decisions that the merge knows."""
+    """Count the training texts complete for a label, or for all; or the merged decisions."""
     if task == "decisions":
         return sum(merge.rows[reason] for reason in DECIDED)
     return merge.complete.get("train", Counter())[label] if label else merge.texts["train"] - merge.partly["train"]
@@ -175,9 +175,9 @@ def forecast(
 
 
 def settle(rows: Sequence[Forecast], metrics: Metrics, merge: Ledger, common: Changes) -> list[Forecast]:
-    """Add the outcome of forecasts, by the results of a later pipeline.
+    """Add the outcome of forecasts, by a later pipeline's results.
 
-    common (Mapping): changes of F1 on the texts that two test sets have in common, by earlier pipeline and label.
+    common (Mapping): changes of F1 on common test texts, by digest of the earlier pipeline and label.
     """
     added = [count_done(merge, row.task, row.label) - row.count for row in rows]
     followed = [n >= MIN_FOLLOWED * row.asked for row, n in zip(rows, added, strict=True)]
@@ -196,7 +196,7 @@ def settle(rows: Sequence[Forecast], metrics: Metrics, merge: Ledger, common: Ch
 
 
 def read_forecasts(file: Path) -> list[Forecast]:
-    """Read the forecasts of a pipeline's name, sorted; of both sides of a git merge, rows with an outcome count.
+    """Read forecasts, sorted; of two equal keys after a git merge, the row with an outcome counts.
 
     RAISES (InputError): if a row isn't a forecast.
     """
@@ -230,9 +230,9 @@ def update_forecasts(
 
 
 def measure_seconds(corpus: Path) -> dict[frozenset[str], float]:
-    """Compute the median gap between answers of one annotator in a session, by the labels that the answers cover.
+    """Compute the median gap between an annotator's answers in a session, by covered labels.
 
-    For display only: it is somebody's pace. Labels with fewer gaps than MIN_GAPS are missing.
+    For display only: it is a person's pace. Labels with fewer gaps than MIN_GAPS are missing.
     """
     names = ["dataset", "who", "when", "kind", "covered"]
     tables = [group.rows.filter(pc.is_valid(group.rows["when"])) for group in read_groups(corpus, columns=names)]

@@ -1,4 +1,4 @@
-"""The account of a text: its rows and its spans, and what was kept instead of each."""
+"""The account of a text: rows, spans, and their replacements."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,12 +10,12 @@ Row = Mapping[str, Any]  # of a table
 
 
 class Account(NamedTuple):
-    """What became of a text, with all of its rows and spans, and which of them were asked for.
+    """The outcome of a text, with all rows and spans.
 
-    text (Mapping | None): its row in the table of texts; None of rows that have no usable text.
-    shown (str): what is known of the words; empty if nothing is.
+    text (Mapping | None): row in the table of texts; None for rows without a usable text.
+    shown (str): known words; may be empty.
     doc (StoredDoc | None): None if the text isn't in the corpus.
-    wanted_rows, wanted_spans (Collection[int]): positions in `rows` and `spans`.
+    wanted_rows, wanted_spans (Collection[int]): indices of the requested ones.
     """
 
     text: Row | None
@@ -28,15 +28,15 @@ class Account(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of the text; empty if there is none."""
+        """The key of the text, if any."""
         return self.text["text"] if self.text else ""
 
     def kept_row(self, row: Row) -> Row | None:
-        """Return the row that counts instead of another one."""
+        """Return the row that replaces a row."""
         return None if row["kept_row"] is None or not self.text else self.rows[row["kept_row"]]
 
     def review_of(self, span: Row) -> Row | None:
-        """Return the review that overruled a span: the latest one by time, if all have one, else the last one."""
+        """Return the review that overruled a span: the latest by time, if all have a time, else the last."""
         if span["reason"] != Reason.OUTVOTED:
             return None
         reviews = [row for row in self.rows if row["review"] and span["label"] in row["covered"]]
@@ -44,11 +44,11 @@ class Account(NamedTuple):
         return max(reviews, key=lambda row: (timed and row["when"], row["row"]), default=None)
 
     def row_of(self, span: Row) -> Row | None:
-        """Return the row that a span is in."""
+        """Return a span's row."""
         return next((row for row in self.rows if row["row"] == span["row"]), None)
 
     def kept_span(self, span: Row) -> Row | None:
-        """Return the span, or else the row, that counts instead of a span."""
+        """Return the span, or else the row, that replaces a span."""
         if span["kept_span"] is not None:
             return self.spans[span["kept_span"]]
         row = self.row_of(span)

@@ -1,4 +1,4 @@
-"""Which setting decides what becomes of a row or a span: a sentence for each reason, with the value that was merged."""
+"""The setting that decides a row's or span's outcome: a sentence per reason, with the merged value."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -66,16 +66,16 @@ SPLITS: Mapping[str, str] = {
 
 
 def decider(reason: str, settings: Mapping[str, Any], dataset: str) -> str:
-    """Name the setting that decides, with its value, or what else does; empty where there was nothing to decide.
+    """Name the deciding setting with its value, or another cause; empty without a decision.
 
-    settings (Mapping): those of the corpus, as its manifest has them.
-    dataset (str): the name of the dataset.
+    settings (Mapping): the manifest's.
+    dataset (str): name of the dataset.
     """
     return _say(DECIDERS[Reason(reason)].format(**{**settings, "dataset": repr(dataset)}))
 
 
 def decider_of_text(reason: str, settings: Mapping[str, Any]) -> str:
-    """Name the setting that decides that a text is left out of the corpus; empty if none does."""
+    """Name the setting that leaves a text out of the corpus; empty without one."""
     return _say(TEXTS[reason].format(**settings))
 
 

@@ -30,11 +30,11 @@ LOCATED = re.compile(r"(.+):([0-9]+)")
 
 
 def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
-    """Yield what is found.
+    """Yield the found texts.
 
-    asked (str): a file, with a line or without, the name of a document, or words.
+    asked (str): file, with or without a line, document name, or words.
     declarations (Sequence[Path]): `datasets.yml` files, or folders with one.
-    RAISES (InputError): nothing is found, or there is no corpus.
+    RAISES (InputError): if nothing is found, or there is no corpus.
     """
     read_manifest(corpus, stopped=True)
     for way in (find_places(corpus, asked), _find_words_anywhere(corpus, asked, declarations)):
@@ -48,7 +48,7 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
 
 
 def find_places(corpus: Path, asked: str) -> Iterator[Account]:
-    """Yield what is at a place, or in a document."""
+    """Yield the texts at a place, or in a document."""
     file, line = _split(asked)
     for group in read_groups(corpus, stopped=True):
         rows, spans = (_at(table, file, line) for table in (group.rows, group.spans))
@@ -73,7 +73,7 @@ def find_places(corpus: Path, asked: str) -> Iterator[Account]:
 
 
 def _find_words_anywhere(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
-    """Yield the texts that have some words: those of the corpus and the tables, then others of the sources."""
+    """Yield the texts with some words: of the corpus and the tables, then of the sources."""
     told = set()
     for account in _find_words(corpus, asked):
         told.add(account.key)
@@ -82,7 +82,7 @@ def _find_words_anywhere(corpus: Path, asked: str, declarations: Sequence[Path])
 
 
 def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
-    """Yield the texts that have some words: those in the corpus, and others if a span has them."""
+    """Yield the texts with some words: in the corpus, and elsewhere in spans."""
     pattern = _pattern(asked)
     for group, docs in read_groups_with_docs(corpus, stopped=True):
         found = {key: doc for key, doc in docs if pattern.search(doc.text)}
@@ -96,7 +96,7 @@ def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
 
 
 def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
-    """Yield the texts of the sources that have some words."""
+    """Yield the sources' texts with some words."""
     pattern, texts = _pattern(asked), dict[str, str]()
     for dataset in load_datasets(declarations) if declarations else ():
         for file in dataset.files:
@@ -117,9 +117,9 @@ def find_texts(corpus: Path, keys: Collection[str]) -> Iterator[Account]:
 
 
 def find_shown(corpus: Path, asked: str) -> list[str]:
-    """Return the texts at a place, or in a document; what is neither is a text itself.
+    """Return the texts at a place, or in a document; other words are a text.
 
-    RAISES (InputError): if there is nothing at a place, or only texts that aren't in the corpus.
+    RAISES (InputError): if a place has nothing, or only texts outside the corpus.
     """
     found = [*find_places(corpus, asked)]
     if found and not any(account.shown for account in found):
@@ -130,7 +130,7 @@ def find_shown(corpus: Path, asked: str) -> list[str]:
 
 
 def _accounts(group: Group, keys: Collection[str]) -> Iterator[Account]:
-    """Yield the texts of a group that have some keys."""
+    """Yield a group's texts with some keys."""
     if not keys:
         return
     wanted = pa.array(sorted(keys), pa.string())

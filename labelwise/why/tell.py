@@ -1,4 +1,4 @@
-"""Print what was found, line by line: the outcome of each row and span, what was kept instead, and what decided."""
+"""Describe rows and spans line by line: outcome, replacement, and deciding setting."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ MAX_TEXT_CHARS = 150  # characters of a text that are shown
 
 
 def tell(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines of text about what was found.
+    """Yield lines about a text.
 
-    settings (Mapping): those of the corpus, as its manifest has them.
+    settings (Mapping): the manifest's.
     """
     yield from tell_text(found, settings)
     for number, row in enumerate(found.rows):
@@ -33,7 +33,7 @@ def tell(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Return which text it is, and in which split."""
+    """Name the text and its split."""
     if not (text := found.text):
         return
     name = f"document {text['doc']}, " if text["doc"] else ""
@@ -47,7 +47,7 @@ def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shorten(found: Account) -> str:
-    """Cut a text out around the first span that is asked for."""
+    """Return the context of the first requested span."""
     starts = [found.spans[n]["start"] for n in found.wanted_spans if found.spans[n]["start"] is not None]
     start = max(0, min(starts, default=0) - MAX_TEXT_CHARS // 3)
     end = start + MAX_TEXT_CHARS
@@ -56,7 +56,7 @@ def _shorten(found: Account) -> str:
 
 
 def tell_row(found: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Describe what became of a row."""
+    """Describe a row's outcome."""
     said = ", ".join(filter(None, (row["who"], row["kind"], row["answer"])))
     yield f"  {_place(row)}{f', {said}' if said else ''}: {queries.describe(row)}"
     if kept := found.kept_row(row):
@@ -70,7 +70,7 @@ def tell_row(found: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[
 
 
 def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Describe what became of a span."""
+    """Describe a span's outcome."""
     row = found.row_of(span)
     own = (
         "" if row and (row["file"], row["line"]) == (span["file"], span["line"]) else f"{span['file']}:{span['line']}, "
@@ -114,7 +114,7 @@ def tell_predicted(
 
 
 def _tell_annotated(found: Account, one: TrainSpan, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Tell where a span of train was annotated, and which spans it replaced, by which setting."""
+    """Describe where a span of train was annotated, and the spans that it replaced."""
     for span in found.spans:
         # A span that `alignment` moved has its old offsets in the table.
         same = (span["start"], span["end"]) == (one.start, one.end) or span["realigned"]
@@ -133,7 +133,7 @@ def _tell_annotated(found: Account, one: TrainSpan, settings: Mapping[str, Any])
 
 
 def _span(span: Row) -> str:
-    """Write a span: its label, its words and offsets, and the verdict, unless that is accept."""
+    """Format a span: verdict unless accept, label, words and offsets."""
     words = f" {span['words']!r}" if span["words"] else ""
     where = "" if span["start"] is None else f" [{span['start']}, {span['end']}]"
     verdict = f"{span['verdict']} " if span["verdict"] not in (None, "accept") else ""
