@@ -11,6 +11,7 @@ from labelwise.base.settings import CONVERSION, DATASETS
 
 DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
 PROJECT = "exportedproject.json"  # of INCEpTION's exports: the states of documents; see `webanno`
+EXPORTED, EXPORTED_HEAD = "export.json", b'{"files":{'  # of labelwise's exports: the digests of their files
 NOT_DATA = (".md", ".example", DVC, DATASETS, CONVERSION, PROJECT)  # suffixes of files that are ignored silently
 
 
@@ -45,7 +46,16 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
 def data_in(folder: Path) -> list[Path]:
     """List possible datasets in a folder; see `find_files`."""
     find_files(folder, (DVC,))  # raises if data below the folder, which entries may name, aren't here
-    return [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
+    there = [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
+    return [file for file in there if not (file.name == EXPORTED and _is_of_export(file))]
+
+
+def _is_of_export(file: Path) -> bool:
+    try:
+        with file.open("rb") as content:
+            return content.read(len(EXPORTED_HEAD)) == EXPORTED_HEAD
+    except OSError:  # whoever reads it says so
+        return False
 
 
 def has_data(folder: Path) -> bool:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from labelwise.datasets.entries import Entry, read_entries, write_entries
 from labelwise.datasets.undeclared import Undeclared, labels_in, patterns_in
 from labelwise.merge.checks import check_undeclared, print_checks
 from labelwise.sources.files import has_data
+from scripts.export import export_cli
 from scripts.merge import merge_cli
 from tests.conftest import ROOT, call, task, write_jsonl
 from tests.sources.reading import make_database
@@ -233,6 +235,15 @@ def test_of_a_folder_the_patterns_of_its_files_are_told(tmp_path, capsys):
         (tmp_path / f"prodigy/export/annotation/{name}.txt").mkdir()
         (tmp_path / f"prodigy/export/annotation/{name}.txt/ann.tsv").touch()
     assert patterns_in(tmp_path / "prodigy/export/annotation") == ["annotation/*/*.tsv"]
+
+
+def test_the_digests_of_an_export_are_no_dataset_and_other_files_of_their_name_are(tmp_path, demo_corpus):
+    call(export_cli, demo_corpus, tmp_path / "out", "--format", "label-studio")
+    (tmp_path / "back").mkdir()
+    shutil.copy(tmp_path / "out/export.json", tmp_path / "back")
+    assert declare_folder(tmp_path / "back") == []
+    shutil.copy(tmp_path / "out/tasks.json", tmp_path / "back/export.json")
+    assert [one.problem for one in declare_folder(tmp_path / "back")] == [""]
 
 
 def test_the_labels_of_a_folder_are_those_of_all_its_folders(tmp_path):

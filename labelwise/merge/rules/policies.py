@@ -86,8 +86,8 @@ def unknown_annotators(annotators: str, known: Collection[str]) -> list[str]:
     if names and unknown == names:
         listed = ", ".join(sorted(filter(None, known))) or "none"
         raise InputError(
-            f"section merge: annotators: {annotators!r} is neither a policy ({', '.join(ANNOTATORS)}) nor the name of "
-            f"anybody who answered ({listed}); correct it in project.yml"
+            f"section merge: annotators: {annotators!r} is neither a policy ({', '.join(ANNOTATORS)}) nor an "
+            f"annotator who answered ({listed}); correct it in project.yml"
         )
     return unknown
 
