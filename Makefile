@@ -11,7 +11,7 @@ run: .venv/.ready ## Set up .venv (no torch) and run all steps on the demo corpu
 	@test -t 1 && test -z "$$NO_COLOR" || export ANSI_COLORS_DISABLED=1; export PYTHONUNBUFFERED=1; unset PYTHONSAFEPATH; .venv/bin/weasel run demo && .venv/bin/weasel run all
 
 PYTEST = .venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-quick: .venv-dev/.ready ## Run the tests that take less than two seconds each, while you edit.
+quick: .venv-dev/.ready ## Run the fast tests, most of them, while you edit.
 	$(PYTEST) -m "not heavy and not long and not nightly" $(ARGS)
 
 test: .venv-dev/.ready .venv/.ready ## Run the tests, except the long ones: five and a half minutes on two quiet cores.

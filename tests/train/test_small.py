@@ -126,6 +126,6 @@ def test_a_warm_up_that_does_not_end_is_refused(demo_corpus):
 def test_a_transformer_that_nobody_has_is_an_error_of_the_config(given, demo_corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     overrides = given["overrides"] | {"components.ner.model.tok2vec.name": "nobody/has"}
-    with pytest.raises(InputError, match=r"small\.cfg: nobody/has: neither a package"):
+    with pytest.raises(InputError, match=r"small\.cfg: name = nobody/has: neither a package"):
         train_in(tmp_path, demo_corpus, **given | {"overrides": overrides})
     assert not (tmp_path / "model").exists()
