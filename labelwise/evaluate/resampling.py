@@ -92,7 +92,8 @@ class Jackknife:
         the sum don't guarantee that. A seed's effect on single texts is in both variances, so the sum is rather too
         large.
 
-        within (bool): keep to 0 to 1: symmetric in log-odds; a score of 0 or 1 has no interval.
+        within (bool): keep to 0 to 1: symmetric in log-odds; a score of 0 or 1 has no interval. Otherwise keep to
+            -1 to 1, as differences of scores do.
         runs (Sequence | None): variance of the value between trainings with other seeds, and its degrees of freedom,
             broadcast to the value's shape.
         tests (int): number of simultaneous intervals (Bonferroni).
@@ -101,7 +102,7 @@ class Jackknife:
         if runs:
             half = np.hypot(half, students_t(runs[1], tests) * np.sqrt(runs[0]))
         if not within:
-            return np.stack([self.value - half, self.value + half])
+            return np.clip(np.stack([self.value - half, self.value + half]), -1, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             odds, half = np.log(self.value / (1 - self.value)), half / (self.value * (1 - self.value))
             bounds = 1 / (1 + np.exp(-np.stack([odds - half, odds + half])))

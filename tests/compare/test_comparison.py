@@ -141,6 +141,11 @@ def test_a_real_difference_is_found_and_its_sign_is_right_and_equal_results_diff
     assert (back.low, back.high) == (pytest.approx(-change.high), pytest.approx(-change.low))
 
 
+def test_an_interval_of_few_texts_ends_at_differences_that_can_be():
+    made = compare_docs(main=random_docs(0.2, 6), branch=random_docs(1.0, 6))
+    assert max(one.changes["branch"].high for one in (*made.labels.values(), made.micro)) == 1
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_documents_of_the_last_revision_are_the_units_and_texts_where_its_tables_have_none(known):
     """Ten texts of each document are equal, so that texts are surer than documents by the root of ten."""
