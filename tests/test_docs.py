@@ -1,4 +1,7 @@
-"""Code blocks of README and docs do what their pages say, as they are written there."""
+"""Every code block of README and docs does what its page says, as it is written there, or says why no test runs it.
+
+A block that is run stands in a call of `block` in this file, with its page and its first words.
+"""
 
 import json
 import os
@@ -26,17 +29,67 @@ from tests.sources.reading import make_database
 
 LABELS = ("PERSON", "PLACE")
 PAGES = ("README.md", "CONTRIBUTING.md", "assets/README.md", "corpus/README.md", "benchmarks/README.md", "CHANGELOG.md")
+# By page and first words, why no test runs a block as it is written.
+NOT_RUN = {
+    ("README.md", "git clone"): "sets up environments; make run is weasel run all in one",
+    ("README.md", "python -m scripts.train ner"): "six trainings; compare/test_seeds.py runs the commands",
+    ("docs/tutorial.md", "git clone"): "the same",
+    ("CONTRIBUTING.md", "make lint"): "these are what runs this test",
+    ("docs/how_it_works.md", "weasel assets"): "fetches public corpora; merge/test_public.py merges them",
+    ("docs/data.md", "weasel run all"): "test_end_to_end.py runs it, and the test of exports and a database",
+    ("docs/compare.md", "dvc:"): "test_own_data.py adds a pipeline",
+    ("docs/compare.md", "dvc exp run --queue -S 'project.yml:vars.seed"): "five trainings in the background",
+    ("docs/compare.md", "weasel run seeds"): "two trainings; compare/test_seeds.py runs the command",
+    ("docs/report.md", "python -m scripts.why"): "why/test_predicted.py asks a pipeline",
+    ("docs/scale.md", "dask scheduler"): "needs machines; test_parallel_stages.py has a scheduler and two workers",
+    ("docs/scale.md", "from dask_jobqueue"): "needs SLURM",
+    ("docs/scale.md", "from dask_kubernetes"): "needs Kubernetes",
+    ("docs/scale.md", "split --lines"): "evaluate/test_predict_files.py predicts files to a folder and exports it",
+    ("docs/scale.md", "sbatch"): "needs SLURM",
+    ("docs/deploy.md", "pip install dist/cpu/*.whl"): "would change this environment; the wheels are put on the path",
+    ("docs/deploy.md", "import spacy\nfrom fastapi"): "needs fastapi, which is none of the project's packages",
+    ("docs/deploy.md", "OPENBLAS_NUM_THREADS=1"): "starts the service above",
+    ("docs/deploy.md", "import spacy\nimport torch"): "needs a pipeline with a transformer, and torch",
+    ("docs/deploy.md", "pip install dvc"): "example.com; test_end_to_end.py gets a pipeline from a folder",
+    ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
+    ("docs/outcomes.md", "SELECT kind, cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
+    ("docs/gpu.md", "make gpu"): "needs a GPU",
+    ("docs/gpu.md", "python -m benchmarks.gpu"): "needs a GPU",
+    ("docs/gpu.md", "torchrun"): "needs several GPUs; train/test_ranks.py runs torchrun on the CPU",
+    ("docs/gpu.md", "dvc repro"): "needs a GPU; test_notebook.py trains a tiny transformer",
+    ("docs/install.md", "git clone -o labelwise https://github.com/you/labelwise.git ../new"): "what git and cp do",
+    ("docs/python.md", "python -m scripts.make_demo"): "test_library.py calls the functions",
+    ("docs/python.md", "from pathlib import Path"): "the same",
+    ("docs/annotate_more.md", "python -m scripts.export corpus exported"): "export/test_round_trip.py does it and back",
+    ("docs/install.md", "python3 -m venv"): "would change this environment; the wheel is installed beside it",
+    ("docs/data.md", "prodigy db-out"): "needs Prodigy",
+    ("docs/annotate_more.md", "weasel run predict"): "needs Prodigy; export/test_round_trip.py brings answers back",
+    ("docs/annotate_more.md", "prodigy spans.manual"): "needs Prodigy; export/test_review.py brings answers back",
+    ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
+    (
+        "docs/training.md",
+        "cp configs/gpu.cfg",
+    ): "fetches a transformer; test_notebook.py trains a tiny one",
+    ("docs/training.md", "[labelwise]"): "train/test_goals.py sets goals",
+    ("docs/training.md", "export OPENBLAS_NUM_THREADS"): "needs several processors",
+    (
+        "docs/python.md",
+        "spacy debug config",
+    ): "1,500 steps; train/test_spacy_commands.py runs each with fewer",
+    ("docs/python.md", "[nlp]"): "package/test_wheel.py assembles it",
+    ("docs/python.md", "spacy assemble"): "the same",
+}
 
 
-def blocks(page: Path) -> list[str]:
-    """The code blocks of a page."""
-    found = re.findall(r"(?m)^( *)```\w+\n((?:.*\n)*?) *```", page.read_text(encoding="utf8"))
-    return [re.sub(f"(?m)^{indent}", "", content) for indent, content in found]
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Languages and contents of a page's code blocks."""
+    found = re.findall(r"(?m)^( *)```(\w*)\n((?:.*\n)*?) *```", page.read_text(encoding="utf8"))
+    return [(language, re.sub(f"(?m)^{indent}", "", content)) for indent, language, content in found]
 
 
 def block(page: str, beginning: str, **instead: str) -> str:
     """The block of a page that begins so, with names that stand for something replaced."""
-    content = next(one for one in blocks(ROOT / page) if one.startswith(beginning))
+    content = next(one for _, one in blocks(ROOT / page) if one.startswith(beginning))
     for name, value in instead.items():
         assert name in content
         content = content.replace(name, value)
@@ -48,6 +101,19 @@ def test_readme_shows_what_why_prints_of_the_demo(tmp_path):
     replace_once(clone.root / "project.yml", " --docs 24 --labels 3", "")
     clone.call("demo", "convert-brat", "merge")
     assert block("README.md", "  TEMPERATURE") in clone.run("bash", "-c", block("README.md", "python -m scripts.why"))
+
+
+def test_every_block_is_run_or_says_why_not():
+    calls = re.findall(r'[^_]block\(\s*"([^"]+)",\s*[\'"](.+?)[\'"][,)]', Path(__file__).read_text(encoding="utf8"))
+    named = [*((page, beginning.encode().decode("unicode_escape")) for page, beginning in calls), *NOT_RUN]
+    files = {*(ROOT / page for page in PAGES), *(ROOT / "docs").glob("*.md")}
+    found = {file.relative_to(ROOT).as_posix(): blocks(file) for file in files}
+    for page, beginning in named:
+        assert any(one.startswith(beginning) for _, one in found[page]), (page, beginning)
+    for page, contents in found.items():
+        for language, content in contents:
+            matches = [one for one in named if one[0] == page and content.startswith(one[1])]
+            assert language == "text" or matches, f"{page}: no test runs {content!r}"
 
 
 def anchors(page: Path) -> set[str]:
@@ -68,7 +134,7 @@ def test_a_link_leads_to_a_file_and_a_heading(page):
 
 @pytest.mark.guarantee("git-add")
 def test_git_ignores_data_and_what_the_pages_export_and_predict():
-    written = [one for page in (ROOT / "docs").glob("*.md") for one in blocks(page)]
+    written = [one for page in (ROOT / "docs").glob("*.md") for _, one in blocks(page)]
     folders = {*re.findall(r"scripts\.export \S+ (\S+)", "".join(written))}
     data = {f"assets/{name}" for name in ("raw", "brat", "brat/a/b", "prodigy", "prodigy/a", "new/a")}
     ignored = {f"{folder}/file.txt" for folder in folders | data}
