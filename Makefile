@@ -14,7 +14,7 @@ PYTEST = .venv-dev/bin/python -m pytest -n logical --maxprocesses 4 --dist loadf
 quick: .venv-dev/.ready ## Run the fast tests, most of them, while you edit.
 	$(PYTEST) -m "not heavy and not long and not nightly" $(ARGS)
 
-test: .venv-dev/.ready .venv/.ready ## Run the tests, except the long ones: five and a half minutes on two quiet cores.
+test: .venv-dev/.ready .venv/.ready ## Run the tests, except the long ones: about five minutes on two quiet cores.
 	$(PYTEST) -m "not long and not nightly" $(ARGS)
 
 test-all: .venv-dev/.ready .venv/.ready ## Run the long tests, too: 15 minutes.
