@@ -1,6 +1,6 @@
-"""Draw F1 against CPU seconds, from a result of `f1`, as SVG: `python -m benchmarks.tables` writes it into docs/.
+"""Draw F1 against CPU seconds or minutes of annotation, as SVG: `python -m benchmarks.tables` writes it into docs/.
 
-A line is a method, a point its median with the least and the most, the seconds of a training to the right.
+A line is a method, a point its median with the least and the most. Seconds have a logarithmic scale.
 """
 
 from collections import defaultdict
@@ -11,24 +11,29 @@ from benchmarks.measure import Cell, Result
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 360, 50, 230, 20, 45
 COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2")
-STEP = 0.1  # between two lines of the grid
+AXES = {"method": "CPU seconds of training", "annotated": "minutes"}  # the column of a point's place, by that of lines
+STEPS = (0.02, 0.1)  # between two lines of the grid: of little and much space
 NAME_HEIGHT = 16
 
 
 def draw(result: Result) -> str:
     """Return the picture."""
     names = [*result.columns]
+    of_line, of_place = next(axes for axes in AXES.items() if axes[0] in names)
+    scale = log10 if of_line == "method" else float
     found: dict[str, list[tuple[float, tuple[float, float, float]]]] = defaultdict(list)
     for row in result.rows:
         cells = dict(zip(names, row, strict=True))
-        found[str(cells["method"])].append((_number(cells["CPU seconds of training"]), _spread(cells["F1"])))
+        found[str(cells[of_line])].append((_number(cells[of_place]), _spread(cells["F1"])))
     seconds = [x for points in found.values() for x, _ in points]
     scores = [y for points in found.values() for _, spread in points for y in spread]
-    x_from, x_to = log10(min(seconds)) - 0.05, log10(max(seconds)) + 0.05
-    y_from, y_to = STEP * floor(min(scores) / STEP), STEP * ceil(max(scores) / STEP)
+    x_from, x_to = scale(min(seconds)), scale(max(seconds))
+    x_from, x_to = x_from - (x_to - x_from) / 20, x_to + (x_to - x_from) / 20
+    step = STEPS[max(scores) - min(scores) > STEPS[1]]
+    y_from, y_to = step * floor(min(scores) / step), step * ceil(max(scores) / step)
 
     def place_x(value: float) -> float:
-        return LEFT + (log10(value) - x_from) / (x_to - x_from) * (WIDTH - LEFT - RIGHT)
+        return LEFT + (scale(value) - x_from) / (x_to - x_from) * (WIDTH - LEFT - RIGHT)
 
     def place_y(value: float) -> float:
         return TOP + (y_to - value) / (y_to - y_from) * (HEIGHT - TOP - BOTTOM)
@@ -38,14 +43,15 @@ def draw(result: Result) -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="13" '
         f'viewBox="0 0 {WIDTH} {HEIGHT}">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        f'<text x="{LEFT}" y="{HEIGHT - 8}">CPU seconds of training</text><text x="8" y="14">F1</text>',
+        f'<text x="{LEFT}" y="{HEIGHT - 8}">{of_place}</text><text x="8" y="14">F1</text>',
     ]
-    for number in range(round((y_to - y_from) / STEP) + 1):
-        y = place_y(y_from + number * STEP)
+    for number in range(round((y_to - y_from) / step) + 1):
+        y, score = place_y(y_from + number * step), f"{y_from + number * step:.{len(str(step)) - 2}f}"
         lines.append(f'<path d="M{LEFT} {y:.0f}H{right}" stroke="#ddd"/>')
-        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.0f}" text-anchor="end">{y_from + number * STEP:.1f}</text>')
-    for tick in (n * 10**power for power in range(5) for n in (1, 2, 5)):
-        if x_from <= log10(tick) <= x_to:
+        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.0f}" text-anchor="end">{score}</text>')
+    round_numbers = [n * 10**power for power in range(5) for n in (1, 2, 5)]
+    for tick in round_numbers if scale is log10 else sorted({*seconds}):
+        if x_from <= scale(tick) <= x_to:
             lines.append(f'<path d="M{place_x(tick):.0f} {low}v5" stroke="black"/>')
             lines.append(f'<text x="{place_x(tick):.0f}" y="{low + 19}" text-anchor="middle">{tick:,}</text>')
     # The names stand to the right of the lines' ends, from top to bottom, as far apart as they need.
