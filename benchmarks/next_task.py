@@ -128,6 +128,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) ->
         return {way: [Round(*each) for each in rounds] for way, rounds in json.loads(kept.read_bytes()).items()}
     folder.mkdir(parents=True)
     data = read_data(corpus, folder, seed)
+    start = min(start, len(data.train) // 2)
     words = sum(len(task["text"].split()) for task in data.train)
     spans = sum(len(task["spans"]) for task in data.train)
     per_span = words * (1 / WORDS_PER_MINUTE - 1 / READ_PER_MINUTE) / spans
@@ -166,7 +167,7 @@ def f1_of(trained: Trained) -> tuple[float, float]:
 def main(
     corpus: Annotated[list[Path], typer.Option(help="Folders of brat documents, or files of Prodigy tasks")],
     folder: Annotated[Path, typer.Option(help="Folder for corpora and pipelines")] = Path("benchmarks/out/next"),
-    start: Annotated[int, typer.Option(help="Fully annotated texts at the start")] = 100,
+    start: Annotated[int, typer.Option(help="Fully annotated texts at the start, at most half of all")] = 100,
     minutes: Annotated[int, typer.Option(help="Annotation of a round")] = 60,
     seeds: Annotated[int, typer.Option(help="Repetitions, each with other texts")] = 3,
 ) -> None:

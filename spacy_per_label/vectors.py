@@ -66,7 +66,7 @@ def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
 
     RAISES (NoModelError): if it has no embeddings in a *.safetensors file, or another kind of tokenizer.
     """
-    model = json.loads((folder / "tokenizer.json").read_text(encoding="utf8"))["model"]
+    model = json.loads((folder / "tokenizer.json").read_text(encoding="utf8")).get("model", {})
     vocab = model.get("vocab")
     if isinstance(vocab, list):  # Unigram has scores
         vocab = {piece: row for row, (piece, _) in enumerate(vocab)}
