@@ -1,23 +1,12 @@
-"""Predict with the weights of `bert` in int8, by CTranslate2 (https://opennmt.net/CTranslate2); fp32 trains them.
+"""Predict with the weights of `bert` in int8, by CTranslate2 (https://opennmt.net/CTranslate2)."""
 
-Matrices and the embeddings have a scale for each row, activations one for each wordpiece.
-"""
-
-import importlib.util
 from collections.abc import Mapping, Sequence
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from spacy_per_label.hub_files import SettingError
 from spacy_per_label.windows import Window, make_tables
-
-
-def check_installed() -> None:
-    """Raise SettingError if CTranslate2 isn't installed."""
-    if not importlib.util.find_spec("ctranslate2"):
-        raise SettingError("int8", True, 'it needs CTranslate2: pip install "ctranslate2>=4.8,<5"')
 
 
 def quantize(W: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Any:

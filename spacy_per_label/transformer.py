@@ -4,6 +4,7 @@ The layer has two backends, its shims: numpy (`numpy_shim`), on the CPU without 
 transformer and for GPUs. Both use the same windows of texts; see `windows`.
 """
 
+import importlib.util
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
@@ -18,7 +19,6 @@ from thinc.types import Floats2d
 
 from spacy_per_label.bert_weights import adapt_tokenizer
 from spacy_per_label.hub_files import SettingError, setting_named
-from spacy_per_label.int8 import check_installed
 from spacy_per_label.numpy_shim import NumpyShim
 from spacy_per_label.windows import MAX_TOKEN_PIECES, Window, find_own_pieces, find_windows
 
@@ -46,8 +46,8 @@ def make_small_transformer(
     int8 (bool): predict in int8 once it is trained.
     RAISES (SettingError): if CTranslate2, which predicts in int8, isn't installed.
     """
-    if int8:
-        check_installed()
+    if int8 and not importlib.util.find_spec("ctranslate2"):
+        raise SettingError("int8", int8, 'it needs CTranslate2: pip install "ctranslate2>=4.8,<5"')
     model = _make_layer(NUMPY, name, window, context, layers)
     model.attrs.update(layers=0, heads=0, eps=0.0, first_position=0, dropout_rate=0.0)
     model.shims.append(NumpyShim(model, rate, decay, int8))
