@@ -142,7 +142,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) ->
             label = "".join(step.labels)
             done = [task["text"] for task in more[label]]
             rest = [task for task in data.train[start:] if task["text"] not in done]
-            if way == "least certain texts":
+            if way == "least certain texts" and rest:
                 rest = rank(trained, rest, folder / f"{way}, {number}, ranked")
             spent = sum(minutes_of(task, one, per_span) for one, tasks in more.items() for task in tasks)
             new = take(rest, label, per_span, number * minutes - spent)
