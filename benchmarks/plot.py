@@ -17,13 +17,13 @@ NAME_HEIGHT = 16
 
 
 def draw(result: Result) -> str:
-    """Return the picture."""
+    """Return the picture of the first corpus."""
     names = [*result.columns]
     of_line, of_place = next(axes for axes in AXES.items() if axes[0] in names)
     scale = log10 if of_line == "method" else float
     found: dict[str, list[tuple[float, tuple[float, float, float]]]] = defaultdict(list)
-    for row in result.rows:
-        cells = dict(zip(names, row, strict=True))
+    rows = [dict(zip(names, row, strict=True)) for row in result.rows]
+    for cells in (one for one in rows if one.get("corpus") == rows[0].get("corpus")):
         found[str(cells[of_line])].append((_number(cells[of_place]), _spread(cells["F1"])))
     seconds = [x for points in found.values() for x, _ in points]
     scores = [y for points in found.values() for _, spread in points for y in spread]
