@@ -241,7 +241,7 @@ def test_the_errors_of_a_confused_pair_are_shown_from_the_headline(show, tmp_pat
     write_report(tmp_path, "cpu", tmp_path / "report.html", target_f1=0.95)
     page = show(file=tmp_path / "report.html")
     pair = ["DRUG", LABELS[LABELS.index("DRUG") + 1]]
-    assert page.inner_text("#tasks").startswith(f"Agree on a rule for {' and '.join(pair)}: 9 of 9 errors")
+    assert page.inner_text("#tasks").startswith(f"Agree on a rule for {' and '.join(pair)} (9 of 9 errors)")
     page.click("#tasks a")
     assert page.inner_text("#card h3").startswith(f"Errors of {' and '.join(pair)} on test: 9 confusions")
     notes = page.locator("#card article .note").all_inner_texts()
