@@ -1,7 +1,7 @@
 """A spaCy component with a head for each label, which learns from partial annotation.
 
 It needs spaCy, Hugging Face's `tokenizers` for a small transformer, and spacy-transformers for one on a GPU. See
-`component`, and `known` for storing what is annotated.
+`component`, and `known` for storing annotation.
 """
 
 from spacy_per_label.component import PerLabelRecognizer

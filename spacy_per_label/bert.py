@@ -54,7 +54,6 @@ def encode(
         backprops.append(backprop_layer)
 
     def backprop(dX: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the gradients of weights, highest layer first."""
         for number, backprop_layer in reversed([*enumerate(backprops)]):
             dX, gradients = backprop_layer(dX)
             yield from ((f"{number}.{name}", gradient) for name, gradient in gradients.items())
@@ -74,10 +73,10 @@ def encode_layer(
     RETURNS (tuple): output, of X's shape; and in training, backprop, which returns the gradients of X and the weights.
     """
     train = drop is not None
-    mixed = X @ W["qkv_W"]  # (wordpieces, 3 * width)
-    mixed += W["qkv_b"]
-    joined, shares = attend(mixed, ends, heads, train)  # (wordpieces, width), for each window (heads, pieces, pieces)
-    attended = joined @ W["out_W"]  # (wordpieces, width)
+    qkv = X @ W["qkv_W"]  # (wordpieces, 3 * width)
+    qkv += W["qkv_b"]
+    context, attention = attend(qkv, ends, heads, train)  # (wordpieces, width), for each window (heads, pieces, pieces)
+    attended = context @ W["out_W"]  # (wordpieces, width)
     attended += W["out_b"]
     mask1 = drop_inplace(attended, drop)
     attended += X
@@ -94,7 +93,6 @@ def encode_layer(
         return Y, None
 
     def backprop(dY: np.ndarray) -> tuple[np.ndarray, Gradients]:
-        """Compute the gradients of input and weights."""
         dW: Gradients = {}
         dout, dW["norm2_g"], dW["norm2_b"] = back2(dY)  # (wordpieces, width), (width,), (width,)
         dmiddle, ddown = dout, dout if mask2 is None else dout * mask2
@@ -105,10 +103,10 @@ def encode_layer(
         dmiddle = dmiddle + dwide @ W["up_W"].T  # (wordpieces, width)
         dX, dW["norm1_g"], dW["norm1_b"] = back1(dmiddle)
         dattended = dX if mask1 is None else dX * mask1
-        dW["out_W"], dW["out_b"] = joined.T @ dattended, dattended.sum(axis=0)
-        dmixed = unattend(dattended @ W["out_W"].T, mixed, shares, ends, heads)  # (wordpieces, 3 * width)
-        dW["qkv_W"], dW["qkv_b"] = X.T @ dmixed, dmixed.sum(axis=0)
-        return dX + dmixed @ W["qkv_W"].T, dW
+        dW["out_W"], dW["out_b"] = context.T @ dattended, dattended.sum(axis=0)
+        dqkv = attend_backward(dattended @ W["out_W"].T, qkv, attention, ends, heads)  # (wordpieces, 3 * width)
+        dW["qkv_W"], dW["qkv_b"] = X.T @ dqkv, dqkv.sum(axis=0)
+        return dX + dqkv @ W["qkv_W"].T, dW
 
     return Y, backprop
 
@@ -121,48 +119,48 @@ def drop_inplace(X: np.ndarray, drop: Drop | None) -> np.ndarray | None:
     return mask
 
 
-def attend(mixed: np.ndarray, ends: Sequence[int], heads: int, train: bool) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Compute the attention within each window.
+def attend(qkv: np.ndarray, ends: Sequence[int], heads: int, train: bool) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Compute multi-head self-attention within each window.
 
-    mixed (np.ndarray): queries, keys and values, shape (wordpieces, 3 * width).
-    RETURNS (tuple): sums of values, shape (wordpieces, width); and in training, each window's shares, shape (heads,
-        pieces, pieces).
+    qkv (np.ndarray): queries, keys and values, shape (wordpieces, 3 * width).
+    RETURNS (tuple): output, shape (wordpieces, width); and in training, each window's attention, shape (heads, pieces,
+        pieces).
     """
-    width, kept, start = mixed.shape[1] // 3, [], 0
-    out = np.empty((len(mixed), width), mixed.dtype)
+    width, attentions, start = qkv.shape[1] // 3, [], 0
+    out = np.empty((len(qkv), width), qkv.dtype)
     for end in ends:
-        query, key, value = split_heads(mixed[start:end], heads)  # (heads, pieces, width / heads)
-        shares = query @ key.transpose(0, 2, 1)  # (heads, pieces, pieces)
-        shares *= (width // heads) ** -0.5
-        shares -= shares.max(axis=-1, keepdims=True)  # or exp would overflow
-        np.exp(shares, out=shares)
-        shares /= shares.sum(axis=-1, keepdims=True)
-        split_heads(out[start:end], heads, 1)[0][...] = shares @ value
+        query, key, value = split_heads(qkv[start:end], heads)  # (heads, pieces, width / heads)
+        attention = query @ key.transpose(0, 2, 1)  # (heads, pieces, pieces)
+        attention *= (width // heads) ** -0.5
+        attention -= attention.max(axis=-1, keepdims=True)  # or exp would overflow
+        np.exp(attention, out=attention)
+        attention /= attention.sum(axis=-1, keepdims=True)
+        split_heads(out[start:end], heads, 1)[0][...] = attention @ value
         if train:
-            kept.append(shares)
+            attentions.append(attention)
         start = end
-    return out, kept
+    return out, attentions
 
 
-def unattend(
-    dout: np.ndarray, mixed: np.ndarray, kept: Sequence[np.ndarray], ends: Sequence[int], heads: int
+def attend_backward(
+    dout: np.ndarray, qkv: np.ndarray, attentions: Sequence[np.ndarray], ends: Sequence[int], heads: int
 ) -> np.ndarray:
     """Compute the gradient of queries, keys and values; see `attend`."""
-    dmixed, start = np.empty_like(mixed), 0  # (wordpieces, 3 * width)
+    dqkv, start = np.empty_like(qkv), 0  # (wordpieces, 3 * width)
     scale = (dout.shape[1] // heads) ** -0.5
-    for end, shares in zip(ends, kept, strict=True):
-        query, key, value = split_heads(mixed[start:end], heads)  # (heads, pieces, width / heads)
-        dquery, dkey, dvalue = split_heads(dmixed[start:end], heads)  # views, which are written to
+    for end, attention in zip(ends, attentions, strict=True):
+        query, key, value = split_heads(qkv[start:end], heads)  # (heads, pieces, width / heads)
+        dquery, dkey, dvalue = split_heads(dqkv[start:end], heads)  # views, which are written to
         (dsums,) = split_heads(dout[start:end], heads, 1)
-        dvalue[...] = shares.transpose(0, 2, 1) @ dsums
-        dshares = dsums @ value.transpose(0, 2, 1)  # (heads, pieces, pieces)
-        dshares -= np.einsum("hpq,hpq->hp", dshares, shares)[..., None]  # of the softmax
-        dshares *= shares
-        dshares *= scale
-        dquery[...] = dshares @ key
-        dkey[...] = dshares.transpose(0, 2, 1) @ query
+        dvalue[...] = attention.transpose(0, 2, 1) @ dsums
+        dattention = dsums @ value.transpose(0, 2, 1)  # (heads, pieces, pieces)
+        dattention -= np.einsum("hpq,hpq->hp", dattention, attention)[..., None]  # of the softmax
+        dattention *= attention
+        dattention *= scale
+        dquery[...] = dattention @ key
+        dkey[...] = dattention.transpose(0, 2, 1) @ query
         start = end
-    return dmixed
+    return dqkv
 
 
 def split_heads(X: np.ndarray, heads: int, parts: int = 3) -> list[np.ndarray]:
@@ -186,7 +184,6 @@ def normalize(
     Y += shifts
 
     def backprop(dY: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Compute the gradients."""
         dX = dY * scales
         dX -= dX.mean(axis=1, keepdims=True) + X * (np.einsum("ij,ij->i", dX, X)[:, None] / X.shape[1])
         dX /= deviations

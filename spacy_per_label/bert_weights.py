@@ -1,4 +1,4 @@
-"""Read weights and tokenizer of BERT and its relatives from the Hugging Face hub's files, without PyTorch."""
+"""Read weights and tokenizer of BERT and its relatives from files of the Hugging Face hub, without PyTorch."""
 
 import json
 from pathlib import Path
@@ -68,16 +68,16 @@ def read_encoder(name: str, layers: int = 0) -> Encoder:
             f"{folder / 'config.json'}: model_type {kind!r}, activation {activation!r}; take a transformer of the "
             f"families {', '.join(FAMILIES)}, or train with configs/gpu.cfg, which runs any with PyTorch"
         )
-    kept = check_layers(name, layers, config.get("num_hidden_layers") or config["n_layers"])
+    count = check_layers(name, layers, config.get("num_hidden_layers") or config["n_layers"])
     files = sorted(folder.glob("*.safetensors"))
     tensors = {key: value for file in files for key, value in read_tensors(file).items()}
     try:
-        weights = name_weights(tensors, FAMILIES[kind], kept)
+        weights = name_weights(tensors, FAMILIES[kind], count)
     except KeyError as error:
         raise NoModelError(f"{folder}: no *.safetensors has {error}; take another transformer") from error
     return Encoder(
         weights=weights,
-        layers=kept,
+        layers=count,
         heads=config.get("num_attention_heads") or config["n_heads"],
         eps=config.get("layer_norm_eps", 1e-12),
         first_position=first_position(config),
@@ -97,8 +97,8 @@ def find_encoder(name: str) -> Path:
     RAISES (NoModelError): if it is missing, or lacks a file.
     """
     root = find_root(name)
-    found = sorted(file.parent for file in root.rglob("config.json")) if root.is_dir() else [download(name)]
-    for folder in found:
+    folders = sorted(file.parent for file in root.rglob("config.json")) if root.is_dir() else [download(name)]
+    for folder in folders:
         if all(any(folder.glob(pattern)) for pattern in FILES):
             return folder
     raise NoModelError(f"{name}: no folder of it has {', '.join(FILES)}; take another transformer")
@@ -140,17 +140,17 @@ def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str], layers: 
     position = get(POSITION, "weight")
     if names is BERT:  # there is one type of text, whose vector each wordpiece gets
         position = position + get(TYPE, "weight")[0]
-    found = {"word": get(WORD, "weight"), "position": position, **norm("norm", NORM)}
+    weights = {"word": get(WORD, "weight"), "position": position, **norm("norm", NORM)}
     for number in range(layers):
         layer = f"{names['layer']}.{number}."
         for part in ("qkv", "out", "up", "down"):
             modules = [layer + module for module in names[part].split()]
             matrix = np.concatenate([get(module, "weight") for module in modules]).T
-            found[f"{number}.{part}_W"] = np.ascontiguousarray(matrix)
-            found[f"{number}.{part}_b"] = np.concatenate([get(module, "bias") for module in modules])
+            weights[f"{number}.{part}_W"] = np.ascontiguousarray(matrix)
+            weights[f"{number}.{part}_b"] = np.concatenate([get(module, "bias") for module in modules])
         for part in ("norm1", "norm2"):
-            found |= norm(f"{number}.{part}", layer + names[part])
-    return found
+            weights |= norm(f"{number}.{part}", layer + names[part])
+    return weights
 
 
 def adapt_tokenizer(written: str) -> str:

@@ -37,7 +37,7 @@ BINS = 10
 class Fitted(NamedTuple):
     """Settings for `PerLabelRecognizer.cfg`, and the expected calibration error, before and after.
 
-    The error after is measured on each half of the texts with what the other half fits.
+    The error after is cross-validated: each half of the texts with the settings fitted on the other half.
     """
 
     settings: dict[str, Any]
@@ -49,7 +49,7 @@ class Judged:
     """Predicted spans that are known to be right or wrong.
 
     rows (list): label, probability, whether it is right, and text number, of each span.
-    texts (int): number of texts, also without such a span.
+    texts (int): number of texts, with or without such a span.
     """
 
     def __init__(self) -> None:
@@ -57,24 +57,24 @@ class Judged:
         self.texts = 0
 
     def add(self, predicted: Doc, reference: Doc, spans_key: str) -> None:
-        """Add a text: uncalibrated predictions, and a reference."""
+        """Add a text's uncalibrated predictions and its reference."""
         self.texts += 1
-        found = predicted.spans[spans_key]
-        rights = judge(get_known(reference), found)
-        for span, p, right in zip(found, found.attrs["scores"], rights, strict=True):
+        spans = predicted.spans[spans_key]
+        rights = judge(get_known(reference), spans)
+        for span, p, right in zip(spans, spans.attrs["scores"], rights, strict=True):
             if right is not None:
                 self.rows.append((span.label_, float(p), right, self.texts))
 
     def fit(self, names: Sequence[str]) -> Fitted | None:
-        """Fit the labels' slopes and intercepts; None without a span that is known to be right or wrong."""
+        """Fit the labels' slopes and intercepts; None without rows."""
         if not self.rows:
             return None
         labels, p, right, numbers = map(np.array, zip(*self.rows, strict=True))
         odds, odd, after = log_odds(p), numbers % 2 == 1, p.copy()
         for half in (odd, ~odd):
             if half.any() and not half.all():
-                other = fit_settings(labels[~half], odds[~half], right[~half], names)
-                slopes, intercepts = (np.array([kind[name] for name in labels[half]]) for kind in other.values())
+                fitted = fit_settings(labels[~half], odds[~half], right[~half], names)
+                slopes, intercepts = (np.array([kind[name] for name in labels[half]]) for kind in fitted.values())
                 after[half] = calibrated(p[half], slopes, intercepts)
         settings = fit_settings(labels, odds, right, names)
         return Fitted(settings, calibration_error(p, right) or 0.0, calibration_error(after, right) or 0.0)
@@ -83,7 +83,7 @@ class Judged:
 def fit_settings(
     labels: np.ndarray, odds: np.ndarray, right: np.ndarray, names: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    """Fit the slope and the intercept of each label.
+    """Fit each label's slope and intercept.
 
     labels, odds, right (np.ndarray): shape (spans,): label, log-odds, and whether the span is right.
     names (Sequence[str]): labels that need settings.
@@ -102,7 +102,7 @@ def fit_settings(
 def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float | None:
     """Compute the expected calibration error; None without spans.
 
-    In ten bins of equal width, it is the mean gap between mean probability and share of right spans, weighted by number
+    It is the mean gap between mean probability and share of right spans in ten bins of equal width, weighted by number
     of spans (Guo et al., On Calibration of Modern Neural Networks, ICML 2017, equation 5).
     """
     return error_of_bins(sum_bins(probabilities, right))
@@ -118,7 +118,7 @@ def sum_bins(probabilities: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def error_of_bins(sums: np.ndarray) -> float | None:
-    """Compute the expected calibration error from the sums of `sum_bins`; None without spans."""
+    """Compute the expected calibration error from `sum_bins`; None without spans."""
     expected, right, spans = sums
     return float(np.abs(expected - right).sum() / spans.sum()) if spans.sum() else None
 

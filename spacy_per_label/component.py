@@ -6,13 +6,12 @@ labels are known. Here each label has a separate decision:
 1. The model gives each token five logits per label: outside (O), begin (B), inside (I), last (L), unit (U); see
    `model`, and `transformer`.
 2. The loss is the cross-entropy of each label's tags, where they are known. A complete label is known on all tokens
-   except those of misaligned gold. Of a partial label, accepted spans are known, and a rejected one costs -log(1 - p),
-   where p is the probability of its tags. All else is masked: no loss and no gradient. See `known`, `targets` and
-   `loss`.
+   except those of misaligned gold. For a partial label, accepted spans are known, and a rejected one costs -log(1 - p),
+   where p is the probability of its tags. All else is masked. See `known`, `targets` and `loss`.
 3. Decoding finds each label's most probable legal tag sequence, whose spans don't overlap. Spans of different labels
    may: all are in `doc.spans["labels"]` (`spans_key`), with their probabilities in `attrs["scores"]`; `doc.ents` is the
-   non-overlapping subset with the highest sum of -log(1 - p). See `decode`. As with spaCy's `ner`, entities that the
-   Doc already has stay, no entity has a blocked token, and none begins or ends with a token of white space.
+   non-overlapping subset with the highest sum of -log(1 - p). See `decode`. As with spaCy's `ner`, existing entities
+   stay, no entity has a blocked token, and none begins or ends with white space.
 4. Without complete texts, a label's head has seen no negatives, and predicts too much. Its spans stay out of
    `doc.ents`.
 """
@@ -43,7 +42,7 @@ from spacy_per_label.transformer import window_finder
 
 DEFAULT_MODEL = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": DEFAULT_TOK2VEC_MODEL}
 INSIDE = 1  # spaCy's ENT_IOB
-# Least marginal of a span that is found for recall: there are dozens of less probable ones for each entity.
+# Lowest marginal of a span for recall: there are dozens of less probable ones for each entity.
 MIN_THRESHOLD = 1e-4
 
 
@@ -79,7 +78,7 @@ class PerLabelRecognizer(TrainablePipe):
     def excluded_labels(self) -> tuple[str, ...]:
         """Return the labels without complete texts: their spans stay out of entities, or they have no head.
 
-        They are in `cfg["taught"]` and `cfg["left_out"]`; updates add to the first, and callers may set both.
+        Updates add to `cfg["taught"]`; callers may set it, and `cfg["left_out"]`.
         """
         taught = set(self.cfg["taught"])
         return (*(label for label in self.labels if label not in taught), *self.cfg["left_out"])
@@ -90,7 +89,7 @@ class PerLabelRecognizer(TrainablePipe):
         return list(self.cfg["labels"])
 
     def add_label(self, label: str) -> int:
-        """Add a label, before the model is initialized: all heads are trained together.
+        """Add a label, before the model is initialized.
 
         RETURNS (int): 1, or 0 if the label exists.
         """
@@ -118,15 +117,15 @@ class PerLabelRecognizer(TrainablePipe):
         """
         validate_get_examples(get_examples, "PerLabelRecognizer.initialize")
         sample: list[Doc] = []
-        found: set[str] = set()
+        gold_labels: set[str] = set()
         for eg in get_examples():
             if len(sample) < 10:
                 sample.append(eg.x)
             if labels is None:
-                found.update(span.label_ for span in get_known(eg.reference).gold)
+                gold_labels.update(span.label_ for span in get_known(eg.reference).gold)
         before, self.cfg = self.labels, {"labels": [], "taught": [], "left_out": []}
         set_labels(self.model, 0)  # the learned weights are dropped
-        for label in chain(before, sorted(found) if labels is None else labels):
+        for label in chain(before, sorted(gold_labels) if labels is None else labels):
             self.add_label(label)
         if not self.labels:
             raise ValueError(f"{self.name}: no label; give `labels`, or examples that have entities")
@@ -137,8 +136,8 @@ class PerLabelRecognizer(TrainablePipe):
         """Decode the docs' logits to spans, without changing the docs."""
         docs = list(docs)
         if not any(len(doc) for doc in docs):
-            none = np.zeros(0, int)
-            return [FoundSpans(none, none, none, np.zeros(0)) for _ in docs]
+            empty = np.zeros(0, int)
+            return [FoundSpans(empty, empty, empty, np.zeros(0)) for _ in docs]
         return self.decode(self.log_probabilities(docs), [len(doc) for doc in docs])
 
     def decode(self, log_p: np.ndarray, lengths: Sequence[int]) -> list[FoundSpans]:
@@ -155,21 +154,21 @@ class PerLabelRecognizer(TrainablePipe):
                     max(MIN_THRESHOLD, 0.99 / (1 + np.exp(-odds))),
                     points[label]["longest"],
                 )
-        found = decode(log_p, lengths, least, longest)
-        for spans in found:
+        spans_of_docs = decode(log_p, lengths, least, longest)
+        for spans in spans_of_docs:
             spans.probabilities = calibrated(spans.probabilities, slopes[spans.labels], intercepts[spans.labels])
-        return found
+        return spans_of_docs
 
     def log_probabilities(self, docs: Sequence[Doc]) -> np.ndarray:
-        """Compute the tags' log-probabilities, shape (tokens of all docs, labels, 5)."""
+        """Compute log-probabilities of the tags, shape (tokens of all docs, labels, 5)."""
         logits = self.logits(docs)
         logits[..., OUT] += self.cfg.get("outside", 0.0)  # chosen for pipelines of labelwise 0.3.0
         return log_softmax(logits)
 
     def logits(self, docs: Sequence[Doc]) -> np.ndarray:
-        """Compute the logits of the tags, shape (tokens of all docs, labels, 5), without a shift of O.
+        """Compute logits of the tags, shape (tokens of all docs, labels, 5), without a shift of O.
 
-        They are -inf where a span would begin or end with white space, which spaCy's `ner` excludes, too.
+        They are -inf where a span would begin or end with white space.
         """
         flat = self.model.ops.to_numpy(self.model.ops.xp.concatenate(self.model.predict(docs)))  # (tokens, 5 labels)
         logits = flat.reshape(len(flat), -1, TAGS)
@@ -178,17 +177,14 @@ class PerLabelRecognizer(TrainablePipe):
             logits[spaces, :, tag] = -np.inf
         return logits
 
-    def set_annotations(self, docs: Iterable[Doc], found: Sequence[FoundSpans]) -> None:
-        """Set `doc.spans[spans_key]` to all spans, with their probabilities, and `doc.ents` to a subset.
-
-        Existing entities and blocked tokens of a Doc stay.
-        """
+    def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundSpans]) -> None:
+        """Set `doc.spans[spans_key]` to all spans, with their probabilities, and add a subset to `doc.ents`."""
         labels, untaught = self.labels, set(self.excluded_labels)
         taught = np.array([label not in untaught for label in labels], bool)
         least = np.array([self.cfg.get("points", {}).get(label, {}).get("least", 0.0) for label in labels])
-        for doc, spans in zip(docs, found, strict=True):
-            made = [Span(doc, start, end, label=labels[label]) for start, end, label in spans.rows()]
-            group = SpanGroup(doc, name=self.spans_key, spans=made)
+        for doc, spans in zip(docs, predictions, strict=True):
+            candidates = [Span(doc, start, end, label=labels[label]) for start, end, label in spans.rows()]
+            group = SpanGroup(doc, name=self.spans_key, spans=candidates)
             group.attrs["scores"] = spans.probabilities.astype("float32")
             doc.spans[self.spans_key] = group
             iob, types = doc.to_array([ENT_IOB, ENT_TYPE]).T
@@ -196,7 +192,7 @@ class PerLabelRecognizer(TrainablePipe):
             preset = np.concatenate([[0], np.cumsum((iob == BEGINS) | (iob == INSIDE))])  # (tokens + 1,)
             allowed = taught[spans.labels] & (preset[spans.starts] == preset[spans.ends])
             allowed &= spans.probabilities >= least[spans.labels]
-            chosen = [made[number] for number in choose_flat(spans, allowed)]
+            chosen = [candidates[number] for number in choose_flat(spans, allowed)]
             blocked = [doc[token : token + 1] for token in np.flatnonzero((iob == BEGINS) & (types == 0)).tolist()]
             doc.set_ents([*doc.ents, *chosen], blocked=blocked, default="outside")
 
@@ -239,7 +235,7 @@ class PerLabelRecognizer(TrainablePipe):
     def get_loss(self, examples: Iterable[Learnable], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
         """Compute the loss of logits, and its gradient; record labels with known negatives.
 
-        RETURNS (tuple): sum of the losses of known labels and tokens, and the gradient of each doc.
+        RETURNS (tuple): sum of the losses, and the gradient of each doc.
         """
         numbers = self._numbers()
         targets = [eg.targets if isinstance(eg, PreparedText) else targets_of(eg, numbers) for eg in examples]

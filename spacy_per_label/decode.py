@@ -32,11 +32,11 @@ class FoundSpans:
 
 
 class Layout:
-    """The places of a batch's docs in its arrays, longest first, for processing all together.
+    """Places of a batch's docs in its arrays, longest first, for processing all together.
 
     order (np.ndarray): shape (docs,); numbers, longest first.
     firsts, lasts (np.ndarray): shape (docs,); first and last token of each, in that order.
-    running (list[int]): by token of the longest doc, how many docs are that long: the first ones.
+    running (list[int]): by token of the longest doc, number of docs that are that long.
     """
 
     def __init__(self, lengths: Sequence[int]) -> None:
@@ -56,11 +56,10 @@ def decode(
     probability is its marginal: the total probability of the legal tag sequences that contain it, over that of all
     legal sequences (forward-backward; Rabiner, A Tutorial on Hidden Markov Models, 1989).
 
-    Of labels in `least`, find all spans with that probability instead; they may overlap.
-
     log_p (np.ndarray): shape (tokens of all docs, labels, 5).
     lengths (Sequence[int]): tokens of each doc.
-    least, longest (Mapping): by label's number, minimum probability of a span, and its maximum length in tokens.
+    least, longest (Mapping): by label's number, minimum probability of a span, and its maximum length in tokens: all
+        such spans are found instead, and may overlap.
     """
     layout = Layout(lengths)
     tags = _best_tags(log_p, layout)  # (tokens, labels)
@@ -79,10 +78,12 @@ def decode(
     by_doc = np.argsort(doc, kind="stable")
     if least:
         docs = np.repeat(np.arange(len(lengths)), lengths)  # (tokens,)
-        before, kept = forward - log_z[place[docs]], ~np.isin(label, [*least])
-        found = [(label[kept], start[kept], stop[kept], probability[kept])]
-        found += [_probable_spans(log_p, docs, before, backward, one, p, longest[one]) for one, p in least.items()]
-        label, start, stop, probability = map(np.concatenate, zip(*found, strict=True))
+        before, others = forward - log_z[place[docs]], ~np.isin(label, [*least])
+        parts = [(label[others], start[others], stop[others], probability[others])]
+        parts += [
+            _probable_spans(log_p, docs, before, backward, number, p, longest[number]) for number, p in least.items()
+        ]
+        label, start, stop, probability = map(np.concatenate, zip(*parts, strict=True))
         doc = docs[start]
         by_doc = np.lexsort((stop, start, label, doc))
     base = np.cumsum([0, *lengths])[doc]  # the doc's first token
@@ -100,15 +101,15 @@ def _probable_spans(
     before, behind (np.ndarray): shape (tokens, labels): forward log-sums minus the log-partition; backward log-sums.
     RETURNS (tuple): label's number, start, stop, probability, each (spans,); tokens are counted through the batch.
     """
-    tags, found = log_p[:, label].astype("float64"), []  # (tokens, 5)
+    tags, parts = log_p[:, label].astype("float64"), []  # (tokens, 5)
     inside, before, behind = np.cumsum(tags[:, IN]), before[:, label], behind[:, label]
     for length in range(1, min(longest, len(docs)) + 1):
         first, last = slice(0, len(docs) - length + 1), slice(length - 1, None)
         own = tags[first, BEGIN] + tags[last, LAST] + np.roll(inside, 1)[last] - inside[first]
         p = np.exp(np.minimum(before[first] + (tags[:, UNIT] if length == 1 else own) + behind[last], 0))
         start = np.flatnonzero((p >= least) & (docs[first] == docs[last]))
-        found.append((np.full(len(start), label), start, start + length, p[start]))
-    numbers, starts, stops, probabilities = map(np.concatenate, zip(*found, strict=True))
+        parts.append((np.full(len(start), label), start, start + length, p[start]))
+    numbers, starts, stops, probabilities = map(np.concatenate, zip(*parts, strict=True))
     return numbers, starts, stops, probabilities
 
 
@@ -119,7 +120,7 @@ def _best_tags(log_p: np.ndarray, layout: Layout) -> np.ndarray:
     stay = np.maximum(log_p[..., OUT], log_p[..., UNIT])  # (tokens, labels)
     # How each state is best reached: closed by L, else by O or U; open by I, else by B.
     ends, continues, is_open = (np.zeros(log_p.shape[:2], bool) for _ in range(3))
-    # Forward, token by token, in all docs that are so long: docs are sorted, so these are the first n.
+    # Forward, token by token; docs are sorted, so the first n are long enough.
     for token, n in enumerate(layout.running):
         places = layout.firsts[:n] + token
         rows = log_p[places]  # (n, labels, 5)
@@ -140,8 +141,6 @@ def _best_tags(log_p: np.ndarray, layout: Layout) -> np.ndarray:
 
 def forward_backward(log_p: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return forward and backward log-sums, and the log-partition of each doc.
-
-    They give the marginal of any span, predicted or not; see `decode`.
 
     log_p (np.ndarray): shape (tokens of all docs, labels, 5).
     RETURNS (tuple): forward and backward log-sums in the closed state, each (tokens, labels); log-partition, (docs,
@@ -164,18 +163,18 @@ def _forward(
     # Probabilities are scaled to the sum 1 after each token, and the logarithms of the scales kept: adding up without
     # logarithms is faster, and doesn't underflow.
     opened, scale = np.zeros_like(closed), np.zeros_like(closed)
-    found, scales = np.zeros(log_p.shape[:2]), np.zeros(log_p.shape[:2])  # (tokens, labels)
+    probabilities, scales = np.zeros(log_p.shape[:2]), np.zeros(log_p.shape[:2])  # (tokens, labels)
     for token, n in enumerate(running):
         places = starts[:n] + step * token
         was_closed, was_opened = closed[:n], opened[:n]
-        found[places], scales[places] = was_closed, scale[:n]
+        probabilities[places], scales[places] = was_closed, scale[:n]
         p = np.exp(np.maximum(log_p[places], MIN_EXPONENT, dtype="float64"))  # (n, labels, 5)
         closes = was_closed * (p[..., OUT] + p[..., UNIT]) + was_opened * p[..., last]
         opens = was_closed * p[..., begin] + was_opened * p[..., IN]
         sums = closes + opens
         closed[:n], opened[:n] = closes / sums, opens / sums
         scale[:n] += np.log(sums)
-    return np.log(found, out=found) + scales, np.log(closed) + scale
+    return np.log(probabilities, out=probabilities) + scales, np.log(closed) + scale
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:
@@ -194,13 +193,13 @@ def calibrated(probabilities: np.ndarray, slopes: np.ndarray, intercepts: np.nda
 
 
 def choose_flat(found: FoundSpans, allowed: np.ndarray | None = None) -> list[int]:
-    """Choose the non-overlapping spans with the highest sum of -log(1 - p): least likely, all of them are wrong.
+    """Choose the non-overlapping spans with the highest sum of -log(1 - p).
 
-    Each weight is positive, so a span that overlaps no other is chosen, even an improbable one. Weighted interval
-    scheduling (Kleinberg and Tardos, Algorithm Design, section 6.1).
+    Each weight is positive, so a span without an overlap is always chosen. Weighted interval scheduling (Kleinberg and
+    Tardos, Algorithm Design, section 6.1).
 
     allowed (np.ndarray | None): whether each span may be chosen; None for all.
-    RETURNS (list[int]): their numbers, in text order.
+    RETURNS (list[int]): numbers of spans, in text order.
     """
     weights = -np.log1p(-np.clip(found.probabilities, EPSILON, 1 - EPSILON))  # (spans,)
     order = np.lexsort((found.starts, found.ends))

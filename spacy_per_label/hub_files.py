@@ -1,4 +1,4 @@
-"""Find a model's folder, and read its files as the Hugging Face hub has them, without PyTorch."""
+"""Find a model's folder, and read its files in the Hugging Face hub's formats, without PyTorch."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -38,16 +38,16 @@ def setting_named(key: str, value: Any) -> Iterator[None]:
         raise SettingError(key, value, str(error)) from error
 
 
-def check_layers(name: str, layers: int, found: int) -> int:
+def check_layers(name: str, layers: int, available: int) -> int:
     """Return the number of layers to keep.
 
     layers (int): requested number; 0 for all.
-    found (int): the transformer's number.
+    available (int): the transformer's number.
     RAISES (SettingError): if it has fewer.
     """
-    if not 0 <= layers <= found:
-        raise SettingError("layers", layers, f"{name} has {found} layers; write 1 to {found}, or 0 for all")
-    return layers or found
+    if not 0 <= layers <= available:
+        raise SettingError("layers", layers, f"{name} has {available} layers; write 1 to {available}, or 0 for all")
+    return layers or available
 
 
 def find_root(name: str) -> Path:
@@ -58,23 +58,23 @@ def find_root(name: str) -> Path:
 
 
 def read_tensors(
-    file: Path, wanted: Callable[[str, list[int]], Any] = lambda name, shape: True
+    file: Path, selects: Callable[[str, list[int]], Any] = lambda name, shape: True
 ) -> dict[str, np.ndarray]:
     """Read float tensors of a safetensors file, in single precision, sorted by name.
 
     The format: https://github.com/huggingface/safetensors
 
-    wanted (Callable): selects tensors by name and shape.
+    selects (Callable): selects tensors by name and shape.
     """
     content = np.memmap(file, np.uint8, "r")
     begin = 8 + int(content[:8].view("<u8")[0])
-    found = {}
-    for name, about in sorted(json.loads(content[8:begin].tobytes()).items()):
-        if name == "__metadata__" or about["dtype"] not in TYPES or not wanted(name, about["shape"]):
+    tensors = {}
+    for name, entry in sorted(json.loads(content[8:begin].tobytes()).items()):
+        if name == "__metadata__" or entry["dtype"] not in TYPES or not selects(name, entry["shape"]):
             continue
-        first, end = about["data_offsets"]
-        table = np.frombuffer(content[begin + first : begin + end].tobytes(), TYPES[about["dtype"]])
-        if about["dtype"] == "BF16":  # the upper half of a float32
+        first, end = entry["data_offsets"]
+        table = np.frombuffer(content[begin + first : begin + end].tobytes(), TYPES[entry["dtype"]])
+        if entry["dtype"] == "BF16":  # the upper half of a float32
             table = (table.astype("<u4") << 16).view("<f4")
-        found[name] = table.reshape(about["shape"]).astype("float32")
-    return found
+        tensors[name] = table.reshape(entry["shape"]).astype("float32")
+    return tensors

@@ -10,7 +10,7 @@ from spacy_per_label.windows import Window, make_tables
 
 
 def quantize(W: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Any:
-    """Make CTranslate2's Encoder of a transformer.
+    """Convert a transformer to CTranslate2's Encoder.
 
     W, attrs (Mapping): weights and settings; see `bert.encode`.
     """
@@ -42,13 +42,13 @@ def quantize(W: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Any:
 
 
 def encode(encoder: Any, windows: Sequence[Window]) -> np.ndarray:
-    """Compute the vectors of all wordpieces of windows, shape (wordpieces, width), as `bert.encode` does."""
+    """Compute the vectors of windows' wordpieces, shape (wordpieces, width), as `bert.encode` does."""
     from ctranslate2 import StorageView
 
     tables, cells = make_tables(windows, 0)
     rows = []
     for ids, mask in tables:
-        given = StorageView.from_array(ids.astype("int32")), StorageView.from_array(mask.sum(axis=1).astype("int32"))
-        hidden = np.array(encoder.forward_batch(*given).last_hidden_state)  # (rows, longest, width)
+        inputs = StorageView.from_array(ids.astype("int32")), StorageView.from_array(mask.sum(axis=1).astype("int32"))
+        hidden = np.array(encoder.forward_batch(*inputs).last_hidden_state)  # (rows, longest, width)
         rows.append(hidden.reshape(-1, hidden.shape[-1]))
     return np.concatenate(rows)[cells]

@@ -80,7 +80,7 @@ def set_known(
     coverage: Mapping[str, AnyState] = {},
     unaligned: Iterable[SpanKey] = (),
 ) -> None:
-    """Store with a Doc what is known of it, replacing what was known; see `Known`.
+    """Store what is known of a Doc, replacing earlier knowledge; see `Known`.
 
     coverage (Mapping[str, AnyState]): other labels are complete.
     RAISES (ValueError): if a label has another state.
@@ -96,15 +96,15 @@ def set_known(
 
 def get_known(doc: Doc) -> Known:
     """Return the known annotation of a Doc; without any, its entities are gold, as in spaCy."""
-    told = doc.user_data.get(USER_DATA, {})
+    stored = doc.user_data.get(USER_DATA, {})
     gold = doc.spans.get(GOLD, doc.ents)
-    unaligned = [(start, end, label) for start, end, label in told.get("unaligned", ())]
+    unaligned = [(start, end, label) for start, end, label in stored.get("unaligned", ())]
     unknown = [] if GOLD in doc.spans else np.flatnonzero(missing_tokens(doc)).tolist()
     missing = [(token.idx, token.idx + len(token)) for token in (doc[number] for number in unknown)]
-    return Known(list(gold), list(doc.spans.get(REJECTED, ())), told.get("coverage", {}), unaligned, missing)
+    return Known(list(gold), list(doc.spans.get(REJECTED, ())), stored.get("coverage", {}), unaligned, missing)
 
 
 def missing_tokens(doc: Doc) -> np.ndarray:
-    """Find the tokens with an entity unknown to spaCy: without a value, or blocked."""
+    """Find tokens without a value for spaCy's entities, or blocked."""
     iob, types = doc.to_array([ENT_IOB, ENT_TYPE]).T
     return (iob == MISSING) | ((iob == BEGINS) & (types == 0))

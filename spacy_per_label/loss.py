@@ -39,16 +39,18 @@ def loss_and_gradient(
     span, token, label, tag = rejected_tags(rejected)  # each (rows,)
     of_rejected = (token * tags.shape[1] + label)[:, None] * TAGS + np.arange(TAGS)  # (rows, 5)
     cells = ops.asarray(np.concatenate([of_known, of_rejected.ravel()]))  # (known + 5 rows,)
-    taken = ops.to_numpy(log_p.reshape(-1)[cells])  # the one copy from the device
-    loss = -taken[: len(of_known)].sum(dtype="float64")
+    log_p_of_cells = ops.to_numpy(log_p.reshape(-1)[cells])  # the one copy from the device
+    loss = -log_p_of_cells[: len(of_known)].sum(dtype="float64")
     # The gradient is softmax - 1 at a known tag, softmax at the other tags of its label, and 0 where nothing is known.
     added = np.full(len(of_known), -1, log_p.dtype)
-    more, added_rows = rejected_spans_loss(taken[len(of_known) :].reshape(-1, TAGS), span, tag)  # (rows, 5)
+    rejected_loss, added_rows = rejected_spans_loss(
+        log_p_of_cells[len(of_known) :].reshape(-1, TAGS), span, tag
+    )  # (rows, 5)
     # In place, since an array of this shape may be the largest of all of a training's.
     gradient = ops.xp.exp(log_p, out=log_p)  # (tokens, labels, 5)
     gradient *= ops.asarray(known[:, :, None])
     ops.scatter_add(gradient.reshape(-1), cells, ops.asarray(np.concatenate([added, added_rows.ravel()])))
-    return float(loss + more), gradient.astype(logits.dtype, copy=False)
+    return float(loss + rejected_loss), gradient.astype(logits.dtype, copy=False)
 
 
 def rejected_spans_loss(log_p: np.ndarray, span: np.ndarray, tag: np.ndarray) -> tuple[float, np.ndarray]:

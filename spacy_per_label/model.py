@@ -39,13 +39,13 @@ def make_heads(
 
 
 def set_labels(model: Model, count: int) -> None:
-    """Set the number of heads; `Model.initialize` draws their weights."""
+    """Replace the heads by `count` new ones; `Model.initialize` draws their weights."""
     heads = model.get_ref("output")
     model.replace_node(heads, Linear(nO=TAGS * count, nI=heads.get_dim("nI")))
 
 
 def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[Any], Callable]:
-    """Concatenate to each vector its neighbours' and the mean of the text's windows, for all texts at once."""
+    """Concatenate each vector, its neighbors' and the mean of the text's windows, for all texts at once."""
     ops: Any = model.ops
     size, context = model.attrs["window_size"], model.attrs["context"]
     sizes = np.array([len(X) for X in Xs], "int32")  # (texts,); a GPU's lists are cut by sizes on the CPU
@@ -53,7 +53,6 @@ def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[A
     text_of_token = ops.asarray(np.repeat(np.arange(len(Xs), dtype="int32"), sizes))  # (tokens,)
 
     def backprop(dYs: list[Any]) -> list[Any]:
-        """Give each vector its own gradient, and its shares of its neighbours' and the mean's."""
         dY = ops.flatten(dYs)  # (tokens, width), or (tokens, 2 width) with context
         if context:  # a mean's gradient goes back to each row as the mean of the rows' gradients
             width = dY.shape[1] // 2
@@ -69,8 +68,8 @@ def _around_forward(model: Model, Xs: list[Any], is_train: bool) -> tuple[list[A
 def text_means(ops: Any, X: Any, lengths: Any, text_of_token: Any) -> Any:
     """Compute the mean of each text's rows, shape (texts, width); zeros for an empty text.
 
-    On a GPU, a matrix of shape (texts, tokens) is multiplied with the rows: thinc's kernel sums each text in one
-    thread, which would take longer for 1,000 tokens than the transformer.
+    A GPU multiplies a matrix of shape (texts, tokens) with the rows: thinc's kernel sums each text in one thread, and
+    takes longer for 1,000 tokens than the transformer.
 
     X (Floats2d): shape (tokens, width).
     lengths, text_of_token (Ints1d): shapes (texts,) and (tokens,).

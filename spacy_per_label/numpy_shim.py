@@ -17,8 +17,8 @@ from spacy_per_label.windows import Window, batch_windows
 class NumpyShim(Shim):
     """Computes a transformer on the CPU; embeddings don't learn.
 
-    loaded (bool): whether the weights are those of a saved pipeline, which predicts in int8 if `in_int8`.
-    encoder (Any): their encoder in int8; None until it is needed.
+    loaded (bool): whether the weights are a saved pipeline's, which predicts in int8 if `in_int8`.
+    encoder (Any): their int8 encoder; None until it is needed.
     """
 
     def __init__(self, model: Any, rate: float, decay: float, in_int8: bool = False) -> None:
@@ -78,8 +78,8 @@ class NumpyShim(Shim):
         self.loaded, self.encoder = False, None
         for name, rate in layer_rates(model.param_names, self.rate, self.decay).items():
             if model.has_grad(name):
-                given = (model.id, name), model.get_param(name), model.get_grad(name)
-                array, _ = optimizer(*given, lr_scale=rate)
+                update = (model.id, name), model.get_param(name), model.get_grad(name)
+                array, _ = optimizer(*update, lr_scale=rate)
                 model.set_param(name, array)
                 del model._params._grads[model.id, name]
 

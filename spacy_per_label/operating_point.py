@@ -1,7 +1,7 @@
 """Choose each label's minimum probability of an entity for a goal of precision or recall, on held-out texts.
 
 For precision, less probable spans aren't entities; `doc.spans` keeps them. For recall, all spans with that probability
-may be entities, not only those of the most probable tags. A point reaches its goal if the lower bound does, one-sided
+may be entities, not only those of the most probable tags. A point reaches its goal if its lower bound does, one-sided
 with CONFIDENCE, by units: texts, or documents of several texts. Of these points, the one with the highest other figure
 is chosen. After `calibrate`:
 
@@ -38,7 +38,7 @@ RIGHT, PREDICTED, GOLD = range(3)
 
 
 class Goal(NamedTuple):
-    """A label's goal: a figure, and its minimum."""
+    """Minimum of a label's figure."""
 
     figure: Figure
     value: float
@@ -52,9 +52,8 @@ class OperatingPoints:
     """
 
     def __init__(self, ner: "PerLabelRecognizer", goals: Mapping[str, Goal], longest: Mapping[str, int]) -> None:
-        """Take the goals.
-
-        longest (Mapping[str, int]): by label, the most tokens of a span for recall, such as of the longest in train.
+        """longest (Mapping[str, int]): by label, maximum tokens of a span for recall, such as of the longest in the
+        training set.
         """
         self.names = [label for label in ner.labels if label not in ner.excluded_labels]
         self.goals = {label: goals[label] for label in self.names if label in goals}
@@ -69,16 +68,16 @@ class OperatingPoints:
         return {"figure": goal.figure, "goal": goal.value, "least": least, "bound": bound, **longest}
 
     def add(self, predicted: Doc, reference: Doc, unit: Any = None) -> None:
-        """Add a text: predictions and reference.
+        """Add a text's predictions and reference.
 
         unit (Any): equal for texts of one document; None if the text is a document.
         """
-        known, found = get_known(reference), predicted.spans[self.spans_key]
+        known, spans = get_known(reference), predicted.spans[self.spans_key]
         numbers = {label: number for number, label in enumerate(self.names)}
-        rights = [-1 if right is None else int(right) for right in judge(known, found)]  # -1: unknown
+        rights = [-1 if right is None else int(right) for right in judge(known, spans)]  # -1: unknown
         rows = [
             (numbers[span.label_], span.start, span.end, p, right)
-            for span, p, right in zip(found, found.attrs["scores"].tolist(), rights, strict=True)
+            for span, p, right in zip(spans, spans.attrs["scores"].tolist(), rights, strict=True)
             if span.label_ in numbers
         ]
         label, start, end, p, right = np.array(rows, float).reshape(-1, 5).T
@@ -89,8 +88,8 @@ class OperatingPoints:
         judged = zip(known.gold, judge(known, known.gold), strict=True)
         gold = [span.label_ for span, right in judged if right is not None]
         gold += [name for *_, name in known.unaligned if known.coverage.get(name) != "none"]
-        own = [numbers[name] for name in gold if name in numbers]
-        self.gold.append(np.bincount(own, minlength=len(self.names)))
+        gold_numbers = [numbers[name] for name in gold if name in numbers]
+        self.gold.append(np.bincount(gold_numbers, minlength=len(self.names)))
 
     def count(self, least: np.ndarray) -> np.ndarray:
         """Count right, predicted and gold entities of each unit, shape (units, labels, 3).
@@ -98,12 +97,12 @@ class OperatingPoints:
         least (np.ndarray): shape (labels,): minimum probability of an entity.
         """
         counts = np.zeros((len(self.texts), len(self.names), 3))
-        for number, (found, right, overlaps) in enumerate(self.texts):
-            allowed = found.probabilities >= least[found.labels]
-            chosen = np.array(choose_flat(found, allowed), int) if overlaps else np.flatnonzero(allowed)
+        for number, (spans, right, overlaps) in enumerate(self.texts):
+            allowed = spans.probabilities >= least[spans.labels]
+            chosen = np.array(choose_flat(spans, allowed), int) if overlaps else np.flatnonzero(allowed)
             judged = chosen[right[chosen] >= 0]
-            np.add.at(counts[number], (found.labels[judged], RIGHT), right[judged])
-            np.add.at(counts[number], (found.labels[judged], PREDICTED), 1)
+            np.add.at(counts[number], (spans.labels[judged], RIGHT), right[judged])
+            np.add.at(counts[number], (spans.labels[judged], PREDICTED), 1)
         counts[..., GOLD] = self.gold
         return np.stack([counts[texts].sum(0) for texts in self.units.values()])
 
@@ -112,8 +111,10 @@ class OperatingPoints:
         if not self.texts:
             return {}
         labels, p, right = (
-            np.concatenate(one)
-            for one in zip(*((found.labels, found.probabilities, right) for found, right, _ in self.texts), strict=True)
+            np.concatenate(column)
+            for column in zip(
+                *((spans.labels, spans.probabilities, right) for spans, right, _ in self.texts), strict=True
+            )
         )
         groups = self._groups(np.bincount(labels[right >= 0], minlength=len(self.names)))
         least = np.zeros((len(SHARES) + 1, len(self.names)))  # from lenient to strict; the first leaves nothing out
@@ -123,21 +124,21 @@ class OperatingPoints:
             at = (np.array(SHARES) * (len(ranked) - 2)).astype(int)
             least[1:, own] = ((ranked[at] + ranked[at + 1]) / 2)[:, None]  # midway, as rounding moves probabilities
         tables, chosen = np.stack([self.count(row) for row in least]), np.zeros(len(self.names))
-        found: dict[int, tuple[Goal, float]] = {}
+        bounds: dict[int, tuple[Goal, float]] = {}
         for own, goal in groups:
             of = PREDICTED if goal.figure == "precision" else GOLD
             level, bound = choose_level(tables[:, :, own, RIGHT].sum(-1), tables[:, :, own, of].sum(-1), goal)
             chosen[own] = least[level, own]
-            found |= dict.fromkeys(own, (goal, bound))
+            bounds |= dict.fromkeys(own, (goal, bound))
         return {
             self.names[number]: self._point(
                 self.names[number], goal, round(float(chosen[number]), 6), round(float(bound), 4)
             )
-            for number, (goal, bound) in sorted(found.items())
+            for number, (goal, bound) in sorted(bounds.items())
         }
 
     def _groups(self, judged: np.ndarray) -> list[tuple[list[int], Goal]]:
-        """Group the labels that share a point: labels of one goal with few reviewed spans."""
+        """Group labels that share a point: labels of one goal with few reviewed spans."""
         groups: dict[Any, tuple[list[int], Goal]] = {}
         gold = np.sum(self.gold, 0)
         for number, name in enumerate(self.names):
@@ -150,17 +151,17 @@ class OperatingPoints:
 def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, float]:
     """Choose the level with the highest other figure, and compute the lower bound of the goal's own.
 
-    Levels are chosen without a FOLD of the units, and counted there, because the best of many is biased where it was
-    chosen. A level is chosen by a share to aim at, from the goal upwards, until the bound reaches the goal. If none
+    The best of many levels is biased where it was chosen, so levels are chosen without a fold of the units, and counted
+    on it. A level is the first whose share reaches an aim; aims rise from the goal until the bound reaches it. If none
     does, the level is within SLACK of the best bound.
 
     right, of (np.ndarray): shape (levels, units): right entities, and all predicted or gold ones; lenient levels first.
     """
     fold = np.arange(right.shape[1]) % FOLDS
     rest = np.eye(FOLDS)[fold] == 0  # (units, folds)
-    own, every = (
-        np.divide(one, all_, out=np.zeros_like(one), where=all_ > 0)
-        for one, all_ in ((right @ rest, of @ rest), (right.sum(1, keepdims=True), of.sum(1, keepdims=True)))
+    fold_shares, all_shares = (
+        np.divide(hits, totals, out=np.zeros_like(hits), where=totals > 0)
+        for hits, totals in ((right @ rest, of @ rest), (right.sum(1, keepdims=True), of.sum(1, keepdims=True)))
     )
 
     def choose(shares: np.ndarray, aim: float) -> np.ndarray:
@@ -169,9 +170,9 @@ def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, fl
         return np.where(reach.any(0), level, shares.argmax(0))
 
     for aim in np.linspace(goal.value, 1, AIMS):
-        levels = choose(own, aim)[fold], np.arange(len(fold))
+        levels = choose(fold_shares, aim)[fold], np.arange(len(fold))
         if (bound := lower_bound(right[levels], of[levels])) >= goal.value:
-            return int(choose(every, aim)[0]), bound
+            return int(choose(all_shares, aim)[0]), bound
     bounds = np.array([[lower_bound(*level)] for level in zip(right, of, strict=True)])
     level = int(choose(bounds, bounds.max() - SLACK)[0])
     return level, min(float(bounds[level, 0]), goal.value - SLACK)

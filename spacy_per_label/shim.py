@@ -1,7 +1,4 @@
-"""The PyTorch backend of `transformer`: spacy-transformers' shim, with other computation and updates.
-
-Importing it needs PyTorch and spacy-transformers.
-"""
+"""The PyTorch backend of `transformer`: spacy-transformers' shim with mixed precision and a fused AdamW of its own."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -31,29 +28,27 @@ class TransformerShim(HFShim):
 
     - Mixed precision is fp16 if gradients are scaled, else bf16, in training and in prediction alike.
     - Gradients of several backward passes add up, scaled, until `finish_update` unscales them once.
-    - PyTorch's AdamW updates all tensors at once, where thinc's Adam launches eleven kernels for each. Its settings and
-      moments are those of the optimizer that `finish_update` is given, so that whoever saves that one saves all.
-    - Parameters are updated in place. `PyTorchShim` wraps the array of the last step in each one, and so keeps nearly a
+    - PyTorch's AdamW updates all tensors at once, where thinc's Adam launches eleven kernels for each. It uses the
+      settings and moments of the optimizer that `finish_update` is given, so saving that optimizer saves all.
+    - Parameters are updated in place. `PyTorchShim` wraps each parameter's array at each step, and so keeps nearly a
       kilobyte of the host's memory for each tensor and step.
     """
 
     def __init__(
-        self, given: Any, *, half_weights: bool = False, rate: float = 1.0, decay: float = 1.0, **options: Any
+        self, hf_objects: Any, *, half_weights: bool = False, rate: float = 1.0, decay: float = 1.0, **options: Any
     ) -> None:
-        """Hold a transformer; see `HFShim`.
-
-        given (HFObjects): none yet, but the options that its config is read with.
-        half_weights (bool): save weights in fp16, in half the space; they are computed with as before.
+        """hf_objects (HFObjects): none yet, but the options that its config is read with.
+        half_weights (bool): save weights in fp16; computation doesn't change.
         rate, decay (float): see `make_transformer`.
         """
-        super().__init__(given, **options)
+        super().__init__(hf_objects, **options)
         self.half_weights, self.rate, self.decay = half_weights, rate, decay
-        self.transformer_config = given._init_transformer_config
+        self.transformer_config = hf_objects._init_transformer_config
         self._listed: tuple[Any, list[tuple[str, Any]], dict[str, float]] | None = None
         self._states: dict[str, tuple[tuple[Any, Any], tuple[torch.Tensor, ...]]] = {}
 
     def read(self, name: str, layers: int) -> tuple[str, int, int]:
-        """Read a transformer; return its tokenizer.json, its width, and how many positions it has.
+        """Read a transformer; return its tokenizer.json, width, and number of positions.
 
         name (str): a folder, a package or a name on the hub.
         layers (int): layers to keep, the lowest ones; 0 for all.
@@ -68,8 +63,8 @@ class TransformerShim(HFShim):
         config = self._model.config
         if layers:
             config.num_hidden_layers = check_layers(name, layers, config.num_hidden_layers)
-            whole, cut = self._model.state_dict(), AutoModel.from_config(config)
-            cut.load_state_dict({key: whole[key] for key in cut.state_dict()})
+            state, cut = self._model.state_dict(), AutoModel.from_config(config)
+            cut.load_state_dict({key: state[key] for key in cut.state_dict()})
             self._model = self._hfmodel.transformer = cut.to(self._model.device)
         positions = getattr(config, "max_position_embeddings", None) or 10**6  # relative ones have no end
         return tokenizer.backend_tokenizer.to_str(), config.hidden_size, positions - first_position(config.to_dict())
@@ -93,19 +88,17 @@ class TransformerShim(HFShim):
             dX[cells] = gradient
             parts = xp2torch(dX).split([len(table.flatten(0, 1)) for table in hidden])
             for table, part, backprop_table in zip(hidden, parts, backprops, strict=True):
-                given = {"grad_tensors": [part.reshape(table.shape).to(table.dtype)]}
-                backprop_table(ArgsKwargs((table,), given))
+                backprop_table(ArgsKwargs((table,), {"grad_tensors": [part.reshape(table.shape).to(table.dtype)]}))
 
         return X[cells], backprop
 
     def _copied(self, ids: Any, mask: Any) -> ArgsKwargs:
-        """Copy a table to the device."""
         device = self._model.device
-        given = {"input_ids": xp2torch(ids, device=device), "attention_mask": xp2torch(mask, device=device)}
-        return ArgsKwargs((), given)
+        inputs = {"input_ids": xp2torch(ids, device=device), "attention_mask": xp2torch(mask, device=device)}
+        return ArgsKwargs((), inputs)
 
     def autocast(self) -> torch.autocast:
-        """Make a block that computes in the shim's precision."""
+        """Return a context manager that computes in the shim's precision."""
         dtype = torch.float16 if self._grad_scaler._enabled else torch.bfloat16
         device = self.device.type
         return torch.autocast(device, dtype=dtype, enabled=self._mixed_precision and device in HALF)
@@ -156,39 +149,44 @@ class TransformerShim(HFShim):
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the parameters, unless a scaled gradient has overflowed; clear the gradients, adjust the scale."""
         named, rates = self._parameters()
-        trained = [(name, one) for name, one in named if one.grad is not None]
-        if not self._grad_scaler.unscale([one.grad for _, one in trained]):
+        trained = [(name, parameter) for name, parameter in named if parameter.grad is not None]
+        if not self._grad_scaler.unscale([parameter.grad for _, parameter in trained]):
             (self._adamw if is_adamw(optimizer) else self._thincs)(optimizer, trained, rates)
         if trained:
-            torch._foreach_zero_([one.grad for _, one in trained])
+            torch._foreach_zero_([parameter.grad for _, parameter in trained])
         self._grad_scaler.update()
 
     def _parameters(self) -> tuple[list[tuple[str, Any]], dict[str, float]]:
-        """List the module's parameters and their shares of the learning rate, once for each module."""
+        """List the module's parameters and their shares of the learning rate; cached."""
         if self._listed is None or self._listed[0] is not self._model:
             named = list(self._model.named_parameters())
             self._listed = (self._model, named, layer_rates(dict(named), self.rate, self.decay))
         return self._listed[1:]
 
     def _thincs(self, optimizer: Optimizer, trained: list[tuple[str, Any]], rates: dict[str, float]) -> None:
-        for name, one in trained:
-            array, gradient = (torch2xp(each) for each in (one.data, one.grad))  # type: Any, Any
+        for name, parameter in trained:
+            array, gradient = (torch2xp(tensor) for tensor in (parameter.data, parameter.grad))  # type: Any, Any
             array[...], _ = optimizer((self.id, name), array, gradient, lr_scale=rates[name])
 
     def _adamw(self, optimizer: Optimizer, trained: list[tuple[str, Any]], rates: dict[str, float]) -> None:
         """Update parameters as thinc's Adam does: it clips each tensor, and doesn't correct the bias for eps."""
         groups: dict[tuple[int, float], list[tuple[str, Any]]] = {}
-        for name, one in trained:
-            groups.setdefault((optimizer.nr_update[self.id, name] + 1, rates[name]), []).append((name, one))
+        for name, parameter in trained:
+            groups.setdefault((optimizer.nr_update[self.id, name] + 1, rates[name]), []).append((name, parameter))
         for (count, rate), group in groups.items():
             self._update(optimizer, group, rate, optimizer.eps / math.sqrt(1 - optimizer.b2**count))
             for name, _ in group:
                 optimizer.nr_update[self.id, name] = count
 
     def _update(self, optimizer: Optimizer, trained: list[tuple[str, Any]], rate: float, eps: float) -> None:
-        """Clip the gradients of parameters that were updated equally often, and update them at a share of the rate."""
-        parameters, gradients = [one.data for _, one in trained], [one.grad for _, one in trained]
-        steps, firsts, seconds = zip(*(self._state(optimizer, name, one.data) for name, one in trained), strict=True)
+        """Clip the gradients of parameters with equally many updates, and update them at a share of the rate."""
+        parameters, gradients = (
+            [parameter.data for _, parameter in trained],
+            [parameter.grad for _, parameter in trained],
+        )
+        steps, firsts, seconds = zip(
+            *(self._state(optimizer, name, parameter.data) for name, parameter in trained), strict=True
+        )
         if optimizer.grad_clip:
             norms = torch.stack(torch._foreach_norm(gradients)).clamp_min(1e-12)
             torch._foreach_mul_(gradients, (optimizer.grad_clip / norms).clamp_max(1).unbind())
@@ -212,19 +210,19 @@ class TransformerShim(HFShim):
     def _state(self, optimizer: Optimizer, name: str, parameter: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the optimizer's state of a parameter as tensors: number of updates, and both moments.
 
-        The moments share memory with the optimizer's arrays; new tensors are made if these have changed.
+        The moments share memory with the optimizer's arrays, until these are replaced.
         """
         key = (self.id, name)
         for moments in (optimizer.mom1, optimizer.mom2):
             if key not in moments:
                 moments[key] = torch2xp(torch.zeros_like(parameter))  # type: ignore[assignment]
         arrays = (optimizer.mom1[key], optimizer.mom2[key])
-        known = self._states.get(name)
-        if known is None or any(one is not other for one, other in zip(known[0], arrays, strict=True)):
+        cached = self._states.get(name)
+        if cached is None or any(old is not new for old, new in zip(cached[0], arrays, strict=True)):
             step = torch.tensor(float(optimizer.nr_update[key]), device=parameter.device)
             tensors = (xp2torch(array, device=parameter.device).reshape(parameter.shape) for array in arrays)
-            known = self._states[name] = (arrays, (step, *tensors))
-        return known[1]
+            cached = self._states[name] = (arrays, (step, *tensors))
+        return cached[1]
 
 
 def is_adamw(optimizer: Optimizer) -> bool:

@@ -21,7 +21,7 @@ class Targets(NamedTuple):
     """The training targets of a text.
 
     tags (np.ndarray): shape (tokens, labels), UNKNOWN where the label wasn't annotated.
-    rejected (list): non-entities, of labels that aren't complete, as (start, end, label's number).
+    rejected (list): non-entities of incomplete labels, as (start, end, label's number).
     """
 
     tags: np.ndarray
@@ -30,7 +30,7 @@ class Targets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreparedText:
-    """The arrays of an example for an update, which can be pickled; words are the reference's."""
+    """Picklable arrays of an example for an update; words are the reference's."""
 
     text: str
     words: int
@@ -45,16 +45,15 @@ Learnable = Example | PreparedText
 
 
 def prepare_text(find: Callable[[Doc], list[Window]], numbers: Mapping[str, int], eg: Example) -> PreparedText:
-    """Make arrays of an example; see `window_finder` and `targets_of`."""
+    """Convert an example to arrays; see `window_finder` and `targets_of`."""
     return PreparedText(eg.predicted.text, len(eg.reference), find(eg.predicted), targets_of(eg, numbers))
 
 
 def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
-    """Return the training targets of an example, by the numbers of the labels."""
+    """Return an example's training targets, by the labels' numbers."""
     reference, known = eg.reference, get_known(eg.reference)
     tags = np.full((len(eg.predicted), len(numbers)), OUT, np.int8)  # (tokens, labels)
-    # What isn't annotated is unknown: labels that the text isn't complete for, tokens without a value, and tokens that
-    # an entity without token boundaries touches.
+    # Unknown are labels that the text isn't complete for, tokens without a value, and tokens of a misaligned entity.
     for label in known.coverage:
         if label in numbers:
             tags[:, numbers[label]] = UNKNOWN
@@ -69,7 +68,7 @@ def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
     for start, end, label in sorted(gold, key=lambda span: (span[0] - span[1], span)):
         if label in numbers and known.coverage.get(label) != "none":
             inside = tags[start:end, numbers[label]]
-            # Of spans of one label that overlap, the longest counts.
+            # The longest of overlapping spans of a label counts.
             if not (inside > OUT).any():
                 inside[:] = tags_of(end - start)
     # Rejected spans teach labels that aren't complete; the tags of complete labels exclude them already.
@@ -86,16 +85,15 @@ def tags_of(length: int) -> np.ndarray:
 
 
 def _touched(doc: Doc, start: int, end: int) -> slice:
-    """Find the tokens that a span of characters touches."""
+    """Find the tokens that a character span touches."""
     starts = doc.to_array(IDX)  # (tokens,)
     ends = starts + doc.to_array(LENGTH)
     return slice(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(starts, end)))
 
 
 def _same_tokens(eg: Example) -> bool:
-    """Return whether both docs of an example have the same tokens."""
-    one, other = (doc.to_array([IDX, LENGTH]) for doc in (eg.predicted, eg.reference))
-    return one.shape == other.shape and bool((one == other).all())
+    predicted, reference = (doc.to_array([IDX, LENGTH]) for doc in (eg.predicted, eg.reference))
+    return predicted.shape == reference.shape and bool((predicted == reference).all())
 
 
 def _aligned(eg: Example, spans: Iterable[Span], same: bool) -> list[tuple[int, int, str]]:

@@ -1,7 +1,7 @@
 """A transformer as embedding layer: a token's vector is the mean of its wordpieces' vectors.
 
 The layer has two backends, its shims: numpy (`numpy_shim`), on the CPU without PyTorch; and PyTorch (`shim`), for any
-transformer and for GPUs. Both use the same windows of texts; see `windows`.
+transformer and for GPUs. Both use the same `windows`.
 """
 
 import importlib.util
@@ -44,7 +44,7 @@ def make_small_transformer(
     rate, decay (float): see `layer_rates`.
     layers (int): layers to keep, the lowest ones; 0 for all.
     int8 (bool): predict in int8 once it is trained.
-    RAISES (SettingError): if CTranslate2, which predicts in int8, isn't installed.
+    RAISES (SettingError): if `int8` and CTranslate2 isn't installed.
     """
     if int8 and not importlib.util.find_spec("ctranslate2"):
         raise SettingError("int8", int8, 'it needs CTranslate2: pip install "ctranslate2>=4.8,<5"')
@@ -77,9 +77,9 @@ def make_transformer(
     from spacy_per_label.shim import TransformerShim
 
     model = _make_layer(TORCH, name, window, context, layers)
-    given = HFObjects(None, None, None, {}, dict(transformer_config))
+    hf_objects = HFObjects(None, None, None, {}, dict(transformer_config))
     precision: dict[str, Any] = {"mixed_precision": mixed_precision, "grad_scaler_config": dict(grad_scaler_config)}
-    model.shims.append(TransformerShim(given, rate=rate, decay=decay, **precision))
+    model.shims.append(TransformerShim(hf_objects, rate=rate, decay=decay, **precision))
     return model
 
 
@@ -96,9 +96,11 @@ def _init(name: str, layers: int, model: Any, X: Any = None, Y: Any = None) -> N
     with setting_named("name", name):
         tokenizer, width, positions = model.shims[0].read(name, layers)
     window, context = model.attrs["window"], model.attrs["context"]
-    least, most = 2 * context + 3, positions - MAX_TOKEN_PIECES
-    if not least <= window <= most:
-        raise SettingError("window", window, f"with context = {context}, {name} needs {least} to {most}; correct it")
+    shortest, longest = 2 * context + 3, positions - MAX_TOKEN_PIECES
+    if not shortest <= window <= longest:
+        raise SettingError(
+            "window", window, f"with context = {context}, {name} needs {shortest} to {longest}; correct it"
+        )
     model.attrs["tokenizer"] = adapt_tokenizer(tokenizer)
     model.set_dim("nO", width, force=True)
 
@@ -126,7 +128,6 @@ def _forward(model: Any, texts: Iterable[Any], is_train: bool) -> tuple[list[Any
     Y = ops.reduce_sum(X * shares, ops.asarray(counts))  # (tokens, width)
 
     def backprop(dYs: list[Any]) -> list[Any]:
-        """Backpropagate to the backend."""
         backprop_pieces(ops.flatten(dYs)[tokens] * shares)  # (own wordpieces, width)
         return []
 

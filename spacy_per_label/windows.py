@@ -29,7 +29,7 @@ class PieceTokenizer:
     """Splits words into a transformer's wordpieces, each form once.
 
     written (str): tokenizer.json, as returned by `adapt_tokenizer`.
-    before, after (list[int]): special wordpieces that a text begins and ends with, such as [CLS] and [SEP].
+    before, after (list[int]): special wordpieces around a text, such as [CLS] and [SEP].
     """
 
     def __init__(self, written: str) -> None:
@@ -74,19 +74,19 @@ def find_windows(doc: Doc, tokenizer: str, window: int, context: int) -> list[Wi
     split = [pieces.split(doc.vocab.strings[orth]) for orth in doc.to_array(ORTH).tolist()]
     if not split:
         return []
-    counts = np.array([len(each) for each in split])  # (tokens,)
+    counts = np.array([len(token_ids) for token_ids in split])  # (tokens,)
     ends = np.cumsum(counts)  # (tokens,)
-    ids = np.array([piece for each in split for piece in each], int)  # (wordpieces,)
+    ids = np.array([piece for token_ids in split for piece in token_ids], int)  # (wordpieces,)
     room = window - len(pieces.before) - len(pieces.after)
     parts = 1 if len(ids) <= room else math.ceil(len(ids) / (room - 2 * context))
     cuts = np.searchsorted(ends, np.arange(1, parts) * len(ids) / parts).tolist()  # tokens that windows begin with
-    found = []
+    windows = []
     for begin, end in pairwise(sorted({0, *cuts, len(split)})):
         first, last = ends[begin] - counts[begin], ends[end - 1]
         start, stop = max(0, first - context), min(len(ids), last + context)
-        given = np.array([*pieces.before, *ids[start:stop], *pieces.after], int)
-        found.append(Window(given, first - start + len(pieces.before), counts[begin:end]))
-    return found
+        window_ids = np.array([*pieces.before, *ids[start:stop], *pieces.after], int)
+        windows.append(Window(window_ids, first - start + len(pieces.before), counts[begin:end]))
+    return windows
 
 
 def find_own_pieces(windows: Sequence[Window]) -> tuple[np.ndarray, np.ndarray]:
@@ -112,7 +112,7 @@ def batch_windows(windows: Sequence[Window]) -> Iterator[Sequence[Window]]:
 
 
 def make_tables(windows: Sequence[Window], padding: int) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
-    """Put windows into tables with a row for each.
+    """Put windows into padded tables, a row each.
 
     padding (int): wordpiece of padding.
     RETURNS (tuple): for each table wordpieces and mask, both of shape (rows, longest row), the mask 1.0 except for
@@ -122,13 +122,13 @@ def make_tables(windows: Sequence[Window], padding: int) -> tuple[list[tuple[np.
     ends, tables, first = np.cumsum(lengths), [], 0
     cells = np.zeros(lengths.sum(), "int32")  # (wordpieces,)
     for rows in split_rows(lengths):
-        there = np.arange(lengths[rows].max()) < lengths[rows, None]  # (rows, longest)
-        ids = np.full(there.shape, padding)
-        ids[there] = np.concatenate([windows[row].ids for row in rows])
-        taken = np.concatenate([np.arange(ends[row] - lengths[row], ends[row]) for row in rows])
-        cells[taken] = first + np.flatnonzero(there)
-        first += there.size
-        tables.append((ids, there.astype("float32")))
+        filled = np.arange(lengths[rows].max()) < lengths[rows, None]  # (rows, longest)
+        ids = np.full(filled.shape, padding)
+        ids[filled] = np.concatenate([windows[row].ids for row in rows])
+        places = np.concatenate([np.arange(ends[row] - lengths[row], ends[row]) for row in rows])
+        cells[places] = first + np.flatnonzero(filled)
+        first += filled.size
+        tables.append((ids, filled.astype("float32")))
     return tables, cells
 
 

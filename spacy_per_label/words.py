@@ -6,7 +6,7 @@ al., Feature Hashing for Large Scale Multitask Learning, ICML 2009), each group 
 their number, and one layer mixes the groups.
 
 An untrained table of vectors holds words, or a transformer's wordpieces. A form that isn't there has the mean of its
-longest pieces, so no word is out of vocabulary, and unseen words are treated like those of train.
+longest pieces, so no word is out of vocabulary, and unseen words are treated like those of the training set.
 """
 
 import unicodedata
@@ -37,7 +37,7 @@ def make_word_embed(width: int, rows: int = 12_000, vectors: Path | None = None)
 
     width (int): width of the vectors.
     rows (int): rows of the feature table.
-    vectors (Path | None): a table, or a name for `vectors.find_folder`; it becomes a part of the pipeline.
+    vectors (Path | None): a table, or a name for `vectors.find_folder`; saved with the pipeline.
     """
     mix: Model = Maxout(nO=width, nP=3, normalize=True, dropout=0.0)
     return Model(
@@ -64,14 +64,14 @@ def _init(model: Model, X: Any = None, Y: Any = None) -> None:
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Any], Callable]:
-    """Compute the vectors of a batch's surface forms, once each, and give each token its form's."""
+    """Compute the vectors of a batch's surface forms, once each, and return each token's."""
     ops: Any = model.ops
     E: Any = model.get_param("E")
     sizes = np.array([len(doc) for doc in docs], "int32")
     orths, places = np.unique(np.concatenate([doc.to_array(ORTH) for doc in docs]), return_inverse=True)
     forms = [docs[0].vocab.strings[orth] for orth in orths.tolist()]
-    found = [features_of(form) for form in forms]
-    keys, counts = np.concatenate([keys for keys, _ in found]), np.concatenate([counts for _, counts in found])
+    hashed = [features_of(form) for form in forms]
+    keys, counts = np.concatenate([keys for keys, _ in hashed]), np.concatenate([counts for _, counts in hashed])
     halves = np.stack([keys & np.uint64(2**32 - 1), keys >> np.uint64(32)], axis=1)  # HASHES of each feature
     rows = ops.asarray((halves % np.uint64(len(E))).ravel().astype("int32"))
     lengths = ops.asarray(counts * HASHES)
@@ -134,24 +134,24 @@ class Pieces:
         """
         lowered = form.lower()
         plain = "".join(sign for sign in unicodedata.normalize("NFD", lowered) if not unicodedata.combining(sign))
-        ways = [self._longest(written) for written in dict.fromkeys((form, lowered, plain))]
-        return [row for row in min(ways, key=lambda rows: len(rows) + rows.count(-1)) if row >= 0]
+        variants = [self._longest(written) for written in dict.fromkeys((form, lowered, plain))]
+        return [row for row in min(variants, key=lambda rows: len(rows) + rows.count(-1)) if row >= 0]
 
     def _longest(self, word: str) -> list[int]:
-        found, start = [], 0
+        rows, start = [], 0
         while start < len(word):
             for end in range(min(len(word), start + MAX_PIECE_CHARS), start, -1):
                 part = word[start:end]
                 row = self.rows.get(f"{INNER}{part}" if start else part)
                 row = self.rows.get(part) if row is None else row
                 if row is not None:
-                    found.append(row)
+                    rows.append(row)
                     break
             else:
-                found.append(-1)
+                rows.append(-1)
                 end = start + 1
             start = end
-        return found
+        return rows
 
 
 read_pieces = lru_cache(maxsize=4)(Pieces)
@@ -161,9 +161,11 @@ def vectors_of(model: Model, forms: list[str]) -> np.ndarray:
     """Average the vectors of each form's pieces; zeros without any."""
     pieces, table = read_pieces(model.attrs["pieces"]), model.attrs["vectors"]
     rows = [pieces.split(form) for form in forms]
-    lengths = np.array([len(each) for each in rows])
+    lengths = np.array([len(piece_rows) for piece_rows in rows])
     sums = np.zeros((len(forms), table.shape[1]), "float32")
     np.add.at(
-        sums, np.repeat(np.arange(len(forms)), lengths), table[[row for each in rows for row in each]].astype("float32")
+        sums,
+        np.repeat(np.arange(len(forms)), lengths),
+        table[[row for piece_rows in rows for row in piece_rows]].astype("float32"),
     )
     return sums / np.maximum(lengths, 1, dtype="float32")[:, None]
