@@ -18,7 +18,7 @@ from labelwise.merge.account import AccountWriter, TextResult, add_decision, add
 from labelwise.merge.buckets import Buckets, Text, range_of
 from labelwise.merge.read import Source
 from labelwise.merge.readings import Trials, try_readings
-from labelwise.merge.rules.answers import Answer, left_out, make_answer
+from labelwise.merge.rules.answers import Answer, fits_split, left_out, make_answer
 from labelwise.merge.rules.decisions import judge
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import COVERAGE
@@ -105,7 +105,8 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     answers = job.answers(text)
     declared = declared_split(answers)
     merged = merge_text(text.text, answers, job.settings, declared, decisions)
-    values = min_values(answers, job.settings)
+    fitting = [one for one in answers if fits_split(one, declared)]  # others don't count, nor name a group
+    values = min_values(fitting, job.settings)
     split, chosen_by = (declared, "declared") if declared else _other_split(text.key, answers, job, values)
     result = TextResult(answers, merged, split, chosen_by)
     if not merged.coverage:
@@ -118,7 +119,7 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
     groups = {key: [values[key]] for key in job.settings.by if key in values}
     if DATASET in job.settings.by:
         groups[DATASET] = merged.datasets
-    merged = merged._replace(unit=unit_of(answers, values, job.settings), groups=groups)
+    merged = merged._replace(unit=unit_of(fitting, values, job.settings), groups=groups)
     try:
         made = to_doc(tokenizer, merged, job.labels, job.settings, unmarked)
     except InputError as error:

@@ -74,6 +74,11 @@ def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
     return (name, dataset.name if not name or name.isdecimal() else "")
 
 
+def fits_split(answer: Answer, split: str | None) -> bool:
+    """Return whether an answer's dataset declares no other split than its text's declared one."""
+    return split is None or answer.dataset.split in (*HASHED, split)
+
+
 def are_apart(answers: Iterable[Answer], split: str | None) -> bool:
     """Return whether all answers count, without a common label, as in most texts."""
     seen: set[str] = set()
@@ -84,7 +89,7 @@ def are_apart(answers: Iterable[Answer], split: str | None) -> bool:
             return False
         if not 0 < len(dataset.labels) == len(labels) or not seen.isdisjoint(labels):
             return False
-        if split is not None and dataset.split not in (*HASHED, split):
+        if not fits_split(answer, split):
             return False
         seen |= labels
     return True

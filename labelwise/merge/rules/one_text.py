@@ -23,13 +23,13 @@ from labelwise.annotations import Reason
 from labelwise.base.text import SpanKey
 from labelwise.corpus.manifest import Split
 from labelwise.datasets.decisions import DecisionRow
-from labelwise.datasets.entries import HASHED
 from labelwise.merge.rules.answers import (
     Answer,
     Number,
     are_apart,
     asked_labels,
     by_time,
+    fits_split,
     latest_works,
     left_out,
     repeated_answers,
@@ -140,7 +140,7 @@ def merge_text(
         spans |= {ref: found for claims in several for ref, found in duplicates_of(claims).items()}
     return Merged(
         text,
-        min((answer.task.doc for answer in answers if answer.task.doc), default=""),
+        min((answer.task.doc for answer in answers if answer.task.doc and fits_split(answer, split)), default=""),
         coverage,
         {key: accepted[key] for key in sorted(accepted)},
         {key: rejected[key] for key in sorted(rejected)},
@@ -156,7 +156,7 @@ def merge_text(
 def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policies) -> tuple[Rows, set[Number]]:
     """Return the outcomes of dropped answers, and the answers whose times contradict the order of files."""
     able = [answer for answer in answers if not left_out(answer)]
-    fitting = {answer.number: answer for answer in able if split is None or answer.dataset.split in (*HASHED, split)}
+    fitting = {answer.number: answer for answer in able if fits_split(answer, split)}
     repeated = repeated_answers(fitting.values())
     earlier: dict[Number, Number] = {}
     out_of_order: set[Number] = set()

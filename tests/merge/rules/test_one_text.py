@@ -3,6 +3,7 @@
 import pytest
 
 from labelwise.corpus.annotation import annotation_of
+from labelwise.corpus.manifest import read_manifest
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import task
 
@@ -85,6 +86,17 @@ def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others(merg
     assert ledger.rows == {"merged": 2, "split conflict": 1}
     [told] = [one for one in ledger.checks if one.kind == "texts of other splits"]
     assert (told.dataset, told.n, told.values) == ("train", 1, {"other": "own"})
+
+
+@pytest.mark.parametrize("settings", [{}, {"split_by": "place", "by": ["place"]}])
+def test_an_answer_of_another_declared_split_changes_no_byte_of_its_text(settings, merging):
+    """Document and `meta` of the new answer sort before the other's, and don't count."""
+    merging.add("test", ["A"], [task(TEXT, (4, 8), meta={"doc": "b", "place": "y"})], split="test")
+    merging.run("alone", **settings)
+    merging.add("new", ["A"], [task(TEXT, (4, 6), meta={"doc": "a", "place": "x"})], split="train")
+    assert merging.run("both", **settings).rows == {"merged": 1, "split conflict": 1}
+    alone, both = (read_manifest(merging.root / out) for out in ("alone", "both"))
+    assert alone.partitions == both.partitions != {}
 
 
 def row(number: int, who: str | None, *spans: tuple[int, int], **more) -> dict:
