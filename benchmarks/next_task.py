@@ -5,7 +5,8 @@
 All ways begin with the same texts, annotated in full. In each round, one annotates random texts in full, as *Next* asks
 for where a text of train is complete; one annotates them only for the label that *Next* would name first if none was;
 and one annotates first the texts that `export` lists first, those with the most expected errors per word. Answers are
-gold. Each round trains `cpu` from the beginning; dev and test are the same, and fully annotated.
+gold. Each round trains `cpu` from the beginning; dev and test are the same, and fully annotated. A corpus of one label
+has no label by label.
 """
 
 import json
@@ -134,7 +135,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) ->
     per_span = words * (1 / WORDS_PER_MINUTE - 1 / READ_PER_MINUTE) / spans
     began = train(data, start, {}, folder / "start", seed)
     scores: dict[str, list[Round]] = {}
-    for way in WAYS:
+    for way in WAYS if len(data.labels) > 1 else (WAYS[0], WAYS[2]):
         trained, more = began, defaultdict[str, list[Task]](list)
         rows = scores[way] = [Round(0, *f1_of(trained))]
         for number in range(1, ROUNDS + 1):
@@ -170,12 +171,13 @@ def main(
     start: Annotated[int, typer.Option(help="Fully annotated texts at the start, at most half of all")] = 100,
     minutes: Annotated[int, typer.Option(help="Annotation of a round")] = 60,
     seeds: Annotated[int, typer.Option(help="Repetitions, each with other texts")] = 3,
+    result: Annotated[str, typer.Option(help="Name of the result")] = "next_task",
 ) -> None:
     """Replay all rounds, and write the table."""
     rows: list[list[Cell]] = []
     for place in corpus:
         found = [run_seed(place, folder / f"{place.stem}-{seed}", seed, start, minutes) for seed in range(seeds)]
-        for way in WAYS:
+        for way in found[0]:
             for number in range(0 if way == WAYS[0] else 1, ROUNDS + 1):
                 rounds, base = [one[way][number] for one in found], [one[WAYS[0]][number] for one in found]
                 cells = [spread([each.f1 for each in rounds]), spread([each.macro_f1 for each in rounds])]
@@ -185,7 +187,7 @@ def main(
                 texts, name = median(each.texts for each in rounds), way if number else "start"
                 gain = "" if way == WAYS[0] else gains
                 rows.append([place.stem, name, number * minutes, texts, seeds, *cells, gain, kept])
-        write_result("next_task", COLUMNS, rows)
+        write_result(result, COLUMNS, rows)
 
 
 if __name__ == "__main__":
