@@ -9,7 +9,8 @@
 Columns are separated by tabs, if a line has any, or else by spaces; all rows of a sentence have the same number. A
 line may also be a `token|tag`, a whole sentence of these, or a sentence and its tags, with a tab between them.
 `conll_layout` finds the columns of the token and the tag; `tags` reads the tags. A line that begins with # is a
-comment, unless its columns are those of a token.
+comment, unless its columns are those of a token. -DOCSTART-, and comments that name a document or a sentence, begin a
+text without a blank line, too. Lines numbered 1-2 or 4.1 in CoNLL-U repeat words, or aren't in the text.
 
 The text is the tokens with one space between them. If a file has several -DOCSTART-, `meta.doc` is the document's
 number, or else its name in a comment; `split_by: doc` keeps its sentences in one split.
@@ -36,12 +37,14 @@ from labelwise.sources.conll_layout import (
     shape_of,
 )
 from labelwise.sources.prodigy_row import task_of
-from labelwise.sources.tags import OUTSIDE, PREFIXED, Scheme, find_scheme, tagged_row
+from labelwise.sources.tags import OUTSIDE, PREFIXED, Scheme, find_scheme, split_tag, tagged_row
 
 # Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`.
 COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
 # Of CoNLL-U, CoNLL-2012, and HIPE-2022.
 DOCUMENT_NAME = re.compile(r"#\s*newdoc id\s*=\s*(.+)|#begin document \((.+)\).*|#\s*(?:\w+:)?document_id\s*=\s*(.+)")
+SENTENCE_NAME = re.compile(r"#\s*sent_id\s*=.*")
+REPEATED = re.compile(r"[0-9]+[-.][0-9]+")  # the number of several words, or of an empty node, in CoNLL-U
 NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes, as `surrogateescape` decodes them
 MAX_TAGS = 10_000  # different ones
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
@@ -63,7 +66,7 @@ def read_conll(path: Path) -> Iterator[Found]:
             problem = None
             for number, line in lines:
                 if NOT_UTF8.search(line):
-                    problem = problem or Problem(number, Reason.MALFORMED, "not UTF-8")
+                    problem = problem or Problem(number, Reason.MALFORMED, "not UTF-8; save the file as UTF-8")
                 elif line.startswith(DOCUMENT_START):
                     documents += 1
                     document = str(documents) if starts > 1 else ""  # Label Studio's begin with one
@@ -97,7 +100,7 @@ def _blocks(numbered: Iterable[tuple[int, str]], layout: Layout) -> Iterator[lis
         blank = not line.strip(WHITE)
         cells = cells_of(line) if layout.sentence >= 0 and not blank else []
         value = cells[layout.sentence].strip() if len(cells) > max(layout.sentence, 0) else ""
-        if (blank or value not in ("", last)) and block:
+        if (blank or value not in ("", last) or _begins(line)) and block:
             yield block
             block = []
         last = value or last
@@ -105,6 +108,13 @@ def _blocks(numbered: Iterable[tuple[int, str]], layout: Layout) -> Iterator[lis
             block.append((number, line))
     if block:
         yield block
+
+
+def _begins(line: str) -> bool:
+    """Return whether a line begins a document or a sentence."""
+    if not is_marked(line):
+        return False
+    return line.startswith(DOCUMENT_START) or bool(DOCUMENT_NAME.fullmatch(line) or SENTENCE_NAME.fullmatch(line))
 
 
 def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
@@ -155,6 +165,12 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
 def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str, scheme: Scheme, untagged: str) -> Found:
     """Convert a sentence to a task; `untagged` is the tag of untagged tokens, if there is one."""
     columns = layout.token, layout.tag
+    if layout.token and any(cells[0].isdigit() for _, cells in rows):
+        repeated = [(number, cells) for number, cells in rows if REPEATED.fullmatch(cells[0])]
+        for number, cells in repeated:
+            if len(cells) > max(columns) and split_tag(cells[layout.tag].strip(), scheme):
+                return Problem(number, Reason.MALFORMED, f"{cells[0]} has a tag; tag the words that it stands for")
+        rows = [row for row in rows if row not in repeated]
     for number, cells in rows:
         if len(cells) < 2 or len(cells) <= max(columns):
             return Problem(number, Reason.MALFORMED, "no tag; a line has a token and its tag")

@@ -18,7 +18,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labelwise.base.errors import InputError
-from labelwise.sources.tags import BRACKETED, FEATURE, OUTSIDE, PREFIXED, UNHYPHENATED, Scheme, find_scheme, split_tag
+from labelwise.sources.foreign import ROWS
+from labelwise.sources.tags import (
+    BRACKETED,
+    FEATURE,
+    OTHER_OUTSIDE,
+    OUTSIDE,
+    PREFIXED,
+    UNHYPHENATED,
+    Scheme,
+    find_scheme,
+    split_tag,
+)
 
 DOCUMENT_START = "-DOCSTART-"
 WHITE = " \t\r\n\f\v"  # a line of nothing else is blank
@@ -26,6 +37,7 @@ HEAD = 1000  # lines that tell the layout of a file
 NAMED_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*([^\t]+)")
 TOKENS = ("FORM", "TOKEN", "TOKENS", "WORD", "WORDS", "TEXT")
 TAGS = ("NE", "NER", "ENTITY", "ENTITIES", "IOB", "IOB2", "BIO", "TAG", "TAGS", "LABEL", "LABELS")  # the best first
+QUOTED = re.compile(r'".+"')  # as R and sheets write words
 SPACES = re.compile("[ \t]+")
 WORD_ENDS = re.compile("[-_ .]+")
 NUMBER = re.compile(r"([0-9]{1,9})(?:[-.]([0-9]{1,9}))?")  # of a token: 1, 2-3, 4.1, or 6-4 in the sixth sentence
@@ -51,9 +63,12 @@ class Layout(NamedTuple):
 
 
 def cells_of(line: str) -> list[str]:
-    """Split a line into columns, without one after a final tab."""
+    """Split a line into columns, without one after a final tab, and without quotes, if all but numbers have them."""
     cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
-    return cells[:-1] if len(cells) > 2 and not cells[-1] else cells
+    cells = cells[:-1] if len(cells) > 2 and not cells[-1] else cells
+    if '"' in line and all(QUOTED.fullmatch(cell) or cell.isdigit() for cell in cells):
+        return [cell if cell.isdigit() else cell[1:-1].replace('\\"', '"').replace('""', '"') for cell in cells]
+    return cells
 
 
 def shape_of(line: str) -> Shape:
@@ -78,21 +93,47 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
     columns = [
         [cell.strip() for cell in column] for column in zip(*(row for row in rows if len(row) == width), strict=True)
     ]
+    sentences = _sentences(head)
+    if columns:
+        _check_shapes(path, width, sentences)
     if named or names:
         token, tag = _named_columns(named or names)
         sentence = next((place for place, name in enumerate(names) if name.upper().startswith("SENTENCE")), -1)
-        return Layout(shape, token, tag, names, sentence)
-    tags = {place: scheme for place, column in enumerate(columns) if (scheme := _scheme_of(column))}
-    tag = _choose_column(path, columns, tags)
-    token = _find_tokens(path, columns, {*tags, tag}, _neighbors(head, width))
-    return Layout(shape, token, -1 if tag == width - 1 else tag)
+        layout = Layout(shape, token, tag, names, sentence)
+    else:
+        tags = {place: scheme for place, column in enumerate(columns) if (scheme := _scheme_of(column))}
+        tag = _choose_column(path, columns, tags)
+        pairs = (pair for rows in sentences for pair in pairwise(rows))
+        neighbors = [pair for pair in pairs if all(len(row) == width for row in pair)]
+        token = _find_tokens(path, columns, {*tags, tag}, neighbors)
+        layout = Layout(shape, token, -1 if tag == width - 1 else tag)
+    if width > max(layout.token, layout.tag, 0):
+        _check_words(path, columns[layout.token], columns[layout.tag], sentences)
+    return layout
 
 
-def _neighbors(head: Iterable[str], width: int) -> list[tuple[list[str], list[str]]]:
-    """List the pairs of neighboring rows of a width in the same sentence."""
+def _sentences(head: Iterable[str]) -> list[list[list[str]]]:
     blocks = groupby(head, lambda line: not line.strip(WHITE))
-    sentences = ([cells_of(line) for line in block if not is_marked(line)] for blank, block in blocks if not blank)
-    return [pair for rows in sentences for pair in pairwise(rows) if all(len(row) == width for row in pair)]
+    return [[cells_of(line) for line in block if not is_marked(line)] for blank, block in blocks if not blank]
+
+
+def _check_shapes(path: Path, width: int, sentences: Sequence[Sequence[Sequence[str]]]) -> None:
+    """Refuse lines of one column, and sentences whose lines have different numbers of columns."""
+    equal = [len(one) == len(other) for rows in sentences for one, other in pairwise(rows)]
+    why = "its lines have one column" if width == 1 else "the number of columns differs from line to line"
+    if width == 1 or (len(equal) >= MIN_WORDS and 2 * sum(equal) < len(equal)):
+        raise InputError(f"{path}: {why}; a line is a token and its tag, with a tab or a blank between them")
+
+
+def _check_words(
+    path: Path, tokens: Sequence[str], tags: Sequence[str], sentences: Sequence[Sequence[Sequence[str]]]
+) -> None:
+    """Refuse tables whose rows are texts, spans or names in place of tokens."""
+    texts = 2 * sum(" " in token for token in tokens) > len(tokens)
+    tagged = any(tag in (*OUTSIDE, *OTHER_OUTSIDE) or PREFIXED.fullmatch(tag) for tag in tags)
+    if texts or (len(sentences) == 1 and len(tokens) >= MIN_WORDS and not tagged):
+        why = "most rows have several words" if texts else "no row is outside (O), and no blank line ends a sentence"
+        raise InputError(f"{path}: {why}, so they aren't tokens of sentences; {ROWS}. The first is {tokens[0]!r}")
 
 
 def _find_tokens(
@@ -128,9 +169,9 @@ def _has_words(column: Sequence[str]) -> bool:
     return 2 * len(letters) > len(column) and len({*letters}) >= MIN_WORDS
 
 
-def _columns_line(width: int, token: int = 0) -> str:
-    names = ["FORM" if place == token else "_" for place in range(width - 1)]
-    return " ".join([*names, "NER"])
+def _columns_line(width: int, token: int = 0, tag: int = -1) -> str:
+    names = {tag % width: "NER", token: "FORM"}
+    return " ".join(names.get(place, "_") for place in range(width))
 
 
 def _sample(columns: Sequence[Sequence[str]]) -> str:
@@ -175,7 +216,7 @@ def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[i
     which = f"columns {' and '.join(str(place + 1) for place in tags)} have tags" if tags else "no column has tags"
     raise InputError(
         f"{path}: {which}, such as B-PER, I-PER and O; name the columns in a first line, such as `# global.columns = "
-        f"{_columns_line(len(columns))}`. The columns are {_sample(columns)}"
+        f"{_columns_line(len(columns), int(0 in tags), next(iter(tags), -1))}`. The columns are {_sample(columns)}"
     )
 
 

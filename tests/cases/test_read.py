@@ -125,6 +125,14 @@ FILES: dict[str, str | bytes] = {
         lambda n, token, tag: (token, token.lower(), "NOUN", tag), head="# global.columns = FORM LEMMA UPOS CONLL:NER\n"
     ),
     "a.conllu": tagged(lambda n, token, tag: (str(n), token, *"_X__0", "root", "_", f"NE={tag}")),
+    "b.conllu": tagged(
+        lambda n, token, tag: (str(n), token, *"_X__0", "root", "_", f"NE={tag}"),
+        before="1-2\tBoth\t" + "_\t" * 7 + "SpaceAfter=No\n0.1\tEmpty" + "\t_" * 8 + "\n",
+    ),
+    "a.conll": tagged(lambda n, token, tag: (token, tag), " ", before="-DOCSTART- O\n").replace("\n\n", "\n"),
+    "b.conll": tagged(lambda n, token, tag: (token, tag), before="# newdoc id = 1\n# text = x\n").replace("\n\n", "\n"),
+    "c.conll": tagged(lambda n, token, tag: (token, tag), before="# sent_id = 1\n").replace("\n\n", "\n"),
+    "q.tsv": tagged(lambda n, token, tag: (str(n), f'"{token}"', f'"{tag}"'), head='"n"\t"word"\t"tag"\n'),
     "eng.testa": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
     # rows of JSON
     "a.jsonl": jsonl({"text": one.text, "entities": one.objects()} for one in sentences()),

@@ -121,7 +121,7 @@ SENTENCES = [
         [
             ("one", []),
             "malformed: no tag; a line has a token and its tag",
-            "malformed: not UTF-8",
+            "malformed: not UTF-8; save the file as UTF-8",
             ("five", [("five", "X")]),
             "malformed: 3 columns, where the sentence's first line has 2",
         ],
@@ -137,7 +137,11 @@ SENTENCES = [
     ("#begin document (bc/x); part 000\nAnn B-PER\nran O\n", ["Ann ran"]),
     ("1\tAnn\tB-PER\t-\t-\n2\tran\tO\t-\t-\n", ["Ann ran"]),
     ("1\tAnn\t_\tB-PER\n2\tran\t_\tO\n", ["Ann ran"]),
-    ("1 Ann B-PER\n2 ran O\n\n1-2 Du _\n1 De B-LOC\n2 le I-LOC\n", ["Ann ran", ("Du De le", [("De le", "LOC")])]),
+    ("1 Ann B-PER\n2 ran O\n\n1-2 Du _\n1 De B-LOC\n2 le I-LOC\n", ["Ann ran", ("De le", [("De le", "LOC")])]),
+    (
+        "1 Ann B-PER\n2 ran O\n\n1-2 Du B-LOC\n1 De O\n2 le O\n",
+        ["Ann ran", "malformed: 1-2 has a tag; tag the words that it stands for"],
+    ),
     ("Ann\tB-PER\t\nran\tO\t\n", ["Ann ran"]),
     ("Ann\u00a0B. CD B-PER\nran X O\n", [("Ann\u00a0B. ran", [("Ann\u00a0B.", "PER")])]),
     # Tokens that are numbers don't number the tokens, unless each sentence begins with 1.
