@@ -165,6 +165,7 @@ def start_by(request, monkeypatch) -> Callable[[str], None]:
     return start
 
 
+@pytest.mark.guarantee("same-bytes")
 @pytest.mark.parametrize("stage", STAGES, indirect=True)
 def test_bytes_are_those_of_one_process(stage, start_by):
     alone = do(stage, "alone")

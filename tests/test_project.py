@@ -13,7 +13,6 @@ import pytest
 import srsly
 import yaml
 from dvc.utils.hydra import apply_overrides
-from spacy.util import load_config
 
 import labelwise
 from labelwise.base.sections import DvcSection, PackageName, ReportSection, VarsSection
@@ -22,9 +21,6 @@ from labelwise.merge.rules.policies import Annotators, Policies
 from labelwise.merge.rules.settings import Settings
 from labelwise.sources.brat import BratOptions, Discontinuous, MissingAnn, Shifted
 from labelwise.train import checkpoint as train_checkpoint
-from labelwise.train.config import read_settings
-from labelwise.train.config_file import FITTED
-from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 from tests.test_house import imported
 
@@ -267,22 +263,6 @@ def test_what_a_section_lists_has_its_default(section):
 def test_there_is_no_section_that_nobody_reads():
     weasels = {"title", "description", "workflows", "commands"}
     assert PROJECT.keys() == SECTIONS.keys() | weasels
-
-
-def flatten(settings, prefix=""):
-    for key, value in settings.items():
-        yield from flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
-
-
-@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "configs").glob("*.cfg")))
-def test_a_config_is_what_is_trained(name, demo_corpus):
-    """But for the keys that the code lists."""
-    config = ROOT / "configs" / f"{name}.cfg"
-    wanted = TrainingConfig(config, demo_corpus, seed=7, gpu_id=0 if name in ("gpu", "trf") else -1)
-    written, trained = (dict(flatten(one)) for one in (load_config(config), read_settings(wanted)))
-    assert written.keys() == trained.keys()
-    assert "paths.corpus" in FITTED
-    assert {key for key in written if written[key] != trained[key]} <= FITTED
 
 
 def test_the_benchmarks_corpora_are_those_of_a_commit_and_have_a_checksum():

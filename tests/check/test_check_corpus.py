@@ -71,12 +71,6 @@ def folded(noisy) -> Path:
     return noisy / "folds"
 
 
-@pytest.mark.long
-def test_one_process_finds_what_two_find(folded, noisy):
-    check(noisy / "corpus", noisy / "alone", Folds(TrainingConfig(CPU, noisy / "corpus", overrides=SMALL), 2))
-    assert bytes_of(noisy / "alone") == bytes_of(folded) != {}
-
-
 def test_a_killed_check_does_not_repeat_a_training_that_has_ended(demo_corpus, tmp_path):
     """Only another training, here of another seed, is done again."""
     pipelines, made = sibling(tmp_path / "folds", "folds"), list[tuple[int, ...]]()
@@ -159,9 +153,9 @@ def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noi
     assert len(rows) > 10
     assert f"{len(rows)} suspected errors in 110 texts" in " ".join(printed.split())
     assert bytes_of(tmp_path / "check") == bytes_of(counted)
-    for seed in "12":  # in other processes, whose sets have another order
-        run_python("-m", "scripts.check_labels", noisy / "corpus", "--out", tmp_path / seed, PYTHONHASHSEED=seed)
-        assert bytes_of(tmp_path / seed) == bytes_of(counted)
+    # In another process, whose sets have another order.
+    run_python("-m", "scripts.check_labels", noisy / "corpus", "--out", tmp_path / "other", PYTHONHASHSEED="1")
+    assert bytes_of(tmp_path / "other") == bytes_of(counted)
 
 
 def test_what_is_not_there_is_said_before_anything_is_trained(noisy, tmp_path, monkeypatch):

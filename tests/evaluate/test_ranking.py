@@ -5,7 +5,7 @@ import pytest
 
 from labelwise.base.counts import score_table
 from labelwise.evaluate.ranking import group_by_verdict, rank_labels
-from labelwise.evaluate.scores import Aimed, Metrics, Mistakes, Seen
+from labelwise.evaluate.scores import Aimed, Metrics, Mistakes
 
 
 def make_metrics(mistakes: dict[str, Mistakes], texts: int = 50, f_low: float | None = 0.5) -> Metrics:
@@ -79,12 +79,6 @@ def test_a_label_whose_gold_nests_is_judged_by_all_spans():
     assert {label: row.verdict for label, row in rows.items()} == {"A": "ready", "B": "not ready"}
     assert rows["A"].scores == metrics.all_spans.labels["A"]
     assert rows["B"].scores == metrics.all_gold.labels["B"]
-
-
-def test_no_label_is_ready_by_texts_that_were_trained_on():
-    metrics = make_metrics({"A": Mistakes(19, 1)}, f_low=0.9)
-    metrics.seen = Seen(1, 0.5)
-    assert [row.verdict for row in rank_labels(metrics)] == ["not scored"]
 
 
 def test_labels_are_grouped_by_verdict_and_each_is_in_one_group():

@@ -17,7 +17,7 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.tables import ROWS, SCHEMAS, SPANS, read_groups
 from labelwise.merge import account, commit
-from tests.conftest import Merging, task
+from tests.conftest import Merging, task, write_jsonl
 
 LABELS = ["A", "B", "C"]
 
@@ -49,15 +49,6 @@ def patch_merge(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
         assert having, name
         for module in having:
             monkeypatch.setattr(module, name, value)
-
-
-@pytest.mark.guarantee("same-bytes")
-def test_bytes_do_not_depend_on_the_number_of_workers(merging):
-    random_datasets(merging, 1)
-    merging.run("one", docs_per_partition=7)
-    merging.run("three", docs_per_partition=7, workers=3)
-    assert len([path for path in merging.files("one") if path.endswith(".spacy")]) > 10
-    assert merging.files("one") == merging.files("three")
 
 
 @pytest.mark.guarantee("same-bytes")
@@ -167,8 +158,10 @@ def test_long_texts_make_more_partitions_and_one_that_would_take_gigabytes_is_co
 
 @pytest.mark.parametrize("large", [10**9, 2000], ids=["at once", "cut again"])
 def test_many_sources_and_a_text_with_thousands_of_answers_are_merged(large, merging, monkeypatch):
-    for number in range(300):
-        merging.add(f"s{number}", ["A"], [task(f"text {number}", (0, 4)), task("the same text", (0, 3))])
+    for name in (f"s{number}" for number in range(300)):
+        rows = [task(f"text {name}", (0, 4)), task("the same text", (0, 3))]
+        write_jsonl(merging.root / f"tasks/{name}.jsonl", rows)
+        merging.declared.append({"name": name, "path": f"{name}.jsonl", "labels": ["A"]})
     merging.add("often", ["A"], [task("the same text", (4, 8), _timestamp=n) for n in range(4000)])
     patch_merge(monkeypatch, MAX_BUCKET_BYTES=large)
     ledger = merging.run()

@@ -6,11 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelwise.corpus.annotation import annotation_of
-from labelwise.corpus.tasks import input_hash
 from labelwise.sources.clean import RawSpan, clean
 from labelwise.sources.normalize import Move, normalize
-from tests.conftest import task
 
 pieces = st.sampled_from("ab\ufb01 e\u0301\u0323\t\r\n\xa0\u1100\u1161\u11a8\u0958\u0f71\u0f73\u0f74\u0344\u0f81")
 
@@ -57,16 +54,3 @@ def test_a_span_that_cannot_be_used_stays_so():
     spans = [RawSpan(*span, "A") for span in ((0, 13), (False, True), (5, 5), (4, 6))]
     made = Move(WIDE, normalize(WIDE)[0]).task(clean(1, WIDE, spans))
     assert (made.spans, len(made.unusable)) == ((), 4)
-
-
-def test_texts_that_differ_only_so_are_one_document(merging):
-    texts = ["The cafe\u0301\r\nof Ann", "The caf\xe9\nof  Ann", " The caf\xe9 \u2028 of\xa0Ann"]
-    for name, text, span in zip("abc", texts, [(4, 9), (13, 16), (5, 9)], strict=True):
-        label = "PLACE" if name in "ac" else "PERSON"
-        merging.add(name, [label], [task(text, span, label=label, _input_hash=input_hash(text))])
-    ledger = merging.run()
-    assert (ledger.rows["merged"], ledger.spans["duplicate"]) == (3, 1)
-    ((text, (_, doc)),) = merging.docs().items()
-    assert text == texts[0]
-    marked = {(text[start:end], label) for start, end, label in annotation_of(doc).accepted}
-    assert marked == {("cafe\u0301", "PLACE"), ("Ann", "PERSON")}

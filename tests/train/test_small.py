@@ -67,10 +67,10 @@ def test_it_learns_and_again_to_the_same_bytes_and_in_two_processes_alike(traine
 
 @pytest.mark.parametrize("config", [SMALL, GPU])
 def test_half_weights_take_half_the_space(config, demo_corpus, tiny_bert, tmp_path):
-    overrides = {"components.ner.model.tok2vec.name": str(tiny_bert), "training.eval_frequency": 2}
+    overrides = {"components.ner.model.tok2vec.name": str(tiny_bert), "training.eval_frequency": 1}
     for folder, half in (("whole", False), ("half", True)):
         given = overrides | {"labelwise.half_weights": half}
-        train_in(tmp_path / folder, demo_corpus, given, config, max_steps=4)
+        train_in(tmp_path / folder, demo_corpus, given, config, max_steps=1)
     pipelines = [spacy.load(tmp_path / folder / "model") for folder in ("whole", "half")]
     layers = [nlp.get_pipe("ner").model.get_ref("tok2vec") for nlp in pipelines]  # type: ignore[attr-defined]
     owners = (layers[0], *layers[0].shims)
@@ -106,6 +106,9 @@ def test_a_rate_falls_until_the_last_step_of_a_config_that_was_edited(config, de
     for asked, steps in ((0, 900), (40, 40)):
         training = read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus, max_steps=asked))["training"]
         assert (training["max_steps"], training["optimizer"]["learn_rate"]["total_steps"]) == (steps, steps)
+    own = {"training.optimizer.learn_rate.total_steps": 7}
+    training = read_settings(TrainingConfig(config, demo_corpus, max_steps=10, overrides=own))["training"]
+    assert training["optimizer"]["learn_rate"]["total_steps"] == 7
 
 
 def test_a_rate_rises_for_a_share_of_the_steps_and_falls_to_zero():

@@ -25,7 +25,7 @@ from labelwise.train.registry import make_corpus_tokenizer
 from labelwise.train.training_config import TrainingConfig
 from scripts.train import train_cli
 from tests.bare import bare_environment, in_bare
-from tests.conftest import ROOT, TINY, another_process, call, read_docs
+from tests.conftest import ROOT, another_process, call, read_docs
 from tests.train.training import CPU, GPU, NER, STEPS, curve, files, train_in, with_bert
 
 TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
@@ -56,15 +56,6 @@ def test_training_gives_a_curve_and_again_the_same_bytes(trained, demo_corpus, t
     assert one == other
 
 
-def test_a_rate_that_falls_until_the_last_step_follows_the_number_of_steps(demo_corpus):
-    pytest.importorskip("spacy_transformers")
-    total = "training.optimizer.learn_rate.total_steps"
-    for options in ({}, {"max_steps": 10}, {"max_steps": 10, "overrides": {total: 7}}):
-        training = read_settings(TrainingConfig(GPU, demo_corpus, **options))["training"]
-        expected = 7 if "overrides" in options else training["max_steps"]
-        assert training["optimizer"]["learn_rate"]["total_steps"] == expected
-
-
 def test_a_training_tells_what_the_machine_did(demo_corpus, tmp_path):
     told = train_in(tmp_path, demo_corpus, resources=tmp_path / "resources.tsv")
     header, *rows = [line.split("\t") for line in (tmp_path / "resources.tsv").read_text().splitlines()]
@@ -76,14 +67,6 @@ def test_a_training_tells_what_the_machine_did(demo_corpus, tmp_path):
     seconds = sum((after - before) / int(row[2]) for (before, after), row in zip(pairwise(words), rows, strict=True))
     assert told.state.seconds == pytest.approx(seconds, rel=0.01)
     assert float(rows[-1][0]) == pytest.approx(seconds, abs=0.06)
-
-
-@pytest.mark.parametrize(("steps", "evaluated"), [(8, [2, 4, 6, 8]), (11, [2, 4, 6, 8, 10, 11]), (3, [1, 2, 3])])
-def test_a_short_training_is_evaluated_often_enough_to_say_whether_it_was_too_short(
-    steps, evaluated, demo_corpus, tmp_path
-):
-    train_in(tmp_path, demo_corpus, TINY, max_steps=steps)
-    assert [int(step) for (step,) in curve(tmp_path, "step")] == evaluated
 
 
 def test_the_pipeline_has_all_labels_and_the_tokenizer_of_the_merge_and_says_how_it_was_trained(trained, demo_corpus):
