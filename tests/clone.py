@@ -11,6 +11,7 @@ from copy import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import dvc.cli
 import pytest
 import yaml
 from filelock import FileLock
@@ -18,7 +19,7 @@ from filelock import FileLock
 from tests.conftest import ROOT, SUBPROCESSES, call_line, make_narrow, run_command
 
 DEMO = "scripts.make_demo assets/demo"
-OWN = ("--format", "both", "--docs", "24", "--labels", "3")
+OWN = "--format both --docs 24 --labels 3"
 SMALL = {"dev_ratio": "0.2", "test_ratio": "0.2", "steps": "10"}
 IDENTITY = {f"GIT_{who}_{key}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
 # The commands of `weasel run all` that a second run skips: all but the report, which may show what others have found.
@@ -77,7 +78,7 @@ class Clone:
         """Set `data: assets`, with the demo's texts as one's own: brat's in a folder, and Prodigy's, a file a label."""
         self.set("data", "assets")
         with TemporaryDirectory() as made:
-            self.run("python", "-m", "scripts.make_demo", f"{made}/demo", *OWN)
+            self.call_lines(f"python -m scripts.make_demo {made}/demo {OWN}")
             shutil.move(f"{made}/demo/brat", self.root / "assets/brat/mine")
             for file in Path(made, "demo/prodigy").glob("*.jsonl"):
                 shutil.move(file, self.root / "assets/prodigy")
@@ -99,14 +100,18 @@ class Clone:
         return done.stdout + done.stderr
 
     def call(self, *names: str, status: int = 0) -> str:
-        """Run commands of project.yml in this process, which takes a tenth of the time; return what they print."""
-        project, printed = yaml.safe_load((self.root / "project.yml").read_text(encoding="utf8")), []
+        """Run commands of project.yml in this process; return what they print."""
+        project = yaml.safe_load((self.root / "project.yml").read_text(encoding="utf8"))
         scripts = {command["name"]: command["script"] for command in project["commands"]}
+        lines = "\n".join(" ".join(line.split()) for name in names for line in scripts[name])
+        return self.call_lines(
+            re.sub(r"\$\{vars\.(\w+)\}", lambda found: str(project["vars"][found[1]]), lines), status
+        )
+
+    def call_lines(self, lines: str, status: int = 0) -> str:
+        """Run lines `python -m …` in this process, which takes a tenth of the time; return what they print."""
         with chdir(self.root):
-            for line in (line for name in names for line in scripts[name]):
-                given = re.sub(r"\$\{vars\.(\w+)\}", lambda found: str(project["vars"][found[1]]), line)
-                printed.append(call_line(given.removeprefix("python -m "), status))
-        return "".join(printed)
+            return "".join(call_line(line.removeprefix("python -m "), status) for line in lines.splitlines())
 
     def paste(self, commands: str) -> str:
         """Run commands as somebody does who pastes them into a terminal; returns what they print."""
@@ -151,6 +156,12 @@ def tracked() -> list[str]:
     command = ["git", "ls-files", "-co", "--exclude-standard"]
     names = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
     return [name for name in names if (ROOT / name).is_file()]
+
+
+def call_dvc(folder: Path, *command: str) -> None:
+    """Run DVC in this process, which takes a tenth of the time."""
+    with chdir(folder):
+        assert dvc.cli.main([*command]) == 0
 
 
 def replace_once(file: Path, old: str, new: str) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 import spacy
 import typer
 import yaml
+from catalogue import Registry
 from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SPACY
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
@@ -45,6 +47,8 @@ ROOT = Path(__file__).parent.parent
 # Tests fork after a transformer's tokenizer was used, which would be reported for each fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SUBPROCESSES = str(ROOT / "tests" / "subprocesses")
+# spaCy looks all packages' entry points through some 200 times a training, a tenth of a small one's time.
+Registry._get_entry_points = cache(Registry._get_entry_points)  # type: ignore[method-assign]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (SUBPROCESSES, os.environ.get("PYTHONPATH"))))
 # What tests train is narrow, and learns little; numbers of steps are the tests' own.
 TINY = {"components.tok2vec.model.encode.width": 32, "training.batcher.size": 300, "training.dropout": 0.1}
@@ -124,7 +128,7 @@ def call(command: Callable[..., Any], *arguments: object, status: int = 0) -> st
 
 def call_line(line: str, status: int = 0) -> str:
     """Call a command of the project by its line, such as "scripts.why corpus", in this process; return its output."""
-    module, *arguments = shlex.split(line)
+    module, *arguments = shlex.split(line, comments=True)
     return call(getattr(import_module(module), f"{module.removeprefix('scripts.')}_cli"), *arguments, status=status)
 
 

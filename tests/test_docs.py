@@ -100,7 +100,7 @@ def test_readme_shows_what_why_prints_of_the_demo(tmp_path):
     clone = Clone(tmp_path / "clone")
     replace_once(clone.root / "project.yml", " --docs 24 --labels 3", "")
     clone.call("demo", "convert-brat", "merge")
-    assert block("README.md", "  TEMPERATURE") in clone.run("bash", "-c", block("README.md", "python -m scripts.why"))
+    assert block("README.md", "  TEMPERATURE") in clone.call_lines(block("README.md", "python -m scripts.why"))
 
 
 def test_every_block_is_run_or_says_why_not():
@@ -373,7 +373,7 @@ def test_it_is_said_where_a_span_went(tmp_path_factory):
     name, label = file.relative_to(brat), file.read_text().split()[1]
     names = {"assets/demo/prodigy/TEMPERATURE.jsonl:348": f"assets/demo/brat/{name}:1", "room temperature": "the"}
     names["kitchen/doc-00347.txt"] = str(name.with_suffix(".txt"))
-    printed = clone.paste(block("docs/merge_stops.md", "python -m scripts.why", **names))
+    printed = clone.call_lines(block("docs/merge_stops.md", "python -m scripts.why", **names))
     assert printed.count(f"document {name.with_suffix('.txt')}, in ") >= 2
     assert f"{name}:1, {label} '" in printed
     assert "rows or spans" in printed

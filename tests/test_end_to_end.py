@@ -27,7 +27,7 @@ def by_weasel(tmp_path_factory) -> tuple[Clone, str]:
 def merged_by_dvc(tmp_path_factory) -> Clone:
     clone = make_clone(tmp_path_factory.mktemp("dvc"))
     clone.commit("as set")
-    clone.run("weasel", "run", "demo")
+    clone.call("demo")
     clone.run("dvc", "repro", "merge")
     return clone
 

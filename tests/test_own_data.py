@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.clone import DEV, PLAIN, Clone, replace_once
+from tests.clone import DEV, PLAIN, Clone, call_dvc, replace_once
 from tests.test_end_to_end import COMMAND_RUN, STAGE_RUN
 
 
@@ -42,15 +42,15 @@ def test_a_clone_that_git_and_dvc_brought_no_data_stops_and_names_dvc_pull(tmp_p
     """Also where DVC has the tasks of convert-brat, and Prodigy's data are tracked by nobody."""
     clone = Clone(tmp_path / "clone")
     clone.use_own_data()
-    clone.run("dvc", "remote", "add", "-d", "store", str(tmp_path / "store"))
+    call_dvc(clone.root, "remote", "add", "-d", "store", str(tmp_path / "store"))
     if tracked == "brat":
-        clone.run("dvc", "add", "assets/brat/mine")
+        call_dvc(clone.root, "add", "assets/brat/mine")
     clone.run("dvc", "repro", "merge")
     clone.commit("merged")
-    clone.run("dvc", "push")
+    call_dvc(clone.root, "push")
     other = clone.clone(tmp_path / "other")
     if tracked == "brat":
-        other.run("dvc", "pull", "assets/brat/mine.dvc", "convert-brat")
+        call_dvc(other.root, "pull", "assets/brat/mine.dvc", "convert-brat")
     shutil.rmtree(other.root / ".dvc/tmp", ignore_errors=True)
     folder = "assets/prodigy" if tracked == "brat" else "assets/brat"
     for command in ("dvc repro", "weasel run all", "dvc exp run --temp"):

@@ -4,6 +4,7 @@ A row names an option, two values of it, and what differs. That none is left out
 by Typer, the settings by the fields of their Structs, and the variables as project.yml has them.
 """
 
+import gc
 import importlib
 import inspect
 import json
@@ -169,17 +170,17 @@ GIVEN: dict[str, dict[str, Any]] = {
 }
 ON_GPU = {"pipeline": "gpu", "gpu_id": 0}  # pretended
 CONVERTED = {"source": "@/converted", "format": "prodigy"}
-FOLDS = {"config": "@/tiny.cfg", "project": "@/check.yml"}
+FOLDS = {"config": "@/tiny.cfg", "project": "@/check.yml", "workers": 1}
 PEOPLE = {"corpus": "@/people/corpus", "asked": ["ann saw a cat"]}
 # By command and parameter: two values, what differs, and what else is given.
 OPTIONS: dict[str, dict[str, tuple]] = {
     "check_labels": {
         "corpus": ("@/corpus", "@/other", files("findings")),
         "out": ("out", "else", names),
-        "config": (None, "@/tiny.cfg", field("out/findings.jsonl", "folds"), {"project": "@/check.yml"}),
+        "config": (None, "@/tiny.cfg", field("out/findings.jsonl", "folds"), FOLDS),
         "project": ("@/check.yml", "@/bad.yml", status, FOLDS),
-        "seed": (0, 1, files("findings"), FOLDS | {"workers": 1}),
-        "workers": (1, 2, forks, FOLDS | {"seed": 0}),
+        "seed": (0, 1, files("findings"), FOLDS),
+        "workers": (1, 2, forks, FOLDS),
     },
     "compare": {
         "revisions": (["of-main"], ["of-better"], printed(r"0\.\d+")),
@@ -359,7 +360,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     (
         "check_labels",
         ["Training 2 pipelines", "2 of 2 is trained", "bar ask pipeline 2"],
-        FOLDS | {"seed": 0, "workers": 1},
+        FOLDS,
         {},
     ),
     (
@@ -754,6 +755,7 @@ class Runner:
                 write_text(here / "sections.yml", others + srsly.yaml_dumps(section))
                 given["project"] = "sections.yml"
             forks = self.forks
+            gc.freeze()  # as `train_in` does
             with pytest.MonkeyPatch.context() as patched:
                 patched.chdir(here)
                 patched.setattr(console, "Bar", ShownBar)

@@ -6,10 +6,8 @@ import os
 import re
 import shutil
 import subprocess
-from contextlib import chdir
 from pathlib import Path
 
-import dvc.cli
 import msgspec
 import pyarrow as pa
 import pytest
@@ -24,7 +22,7 @@ from labelwise.evaluate.scores import AllScores, Metrics, Scores
 from labelwise.evaluate.tables import Tables
 from scripts.compare import compare_cli
 from scripts.report import report_cli
-from tests.clone import IDENTITY
+from tests.clone import IDENTITY, call_dvc
 from tests.conftest import call
 from tests.report.report_inputs import write_json, write_results
 
@@ -48,10 +46,8 @@ class Repository:
         self.run("dvc", "init", "-q", *(["--subdir"] if below else []))
 
     def run(self, program, *command):
-        """Run git, or DVC in this process, which takes a tenth of the time."""
         if program == "dvc":
-            with chdir(self.root):
-                assert dvc.cli.main([*command]) == 0
+            call_dvc(self.root, *command)
         else:
             environment = os.environ | IDENTITY
             subprocess.run([program, *command], cwd=self.root, env=environment, check=True, capture_output=True)

@@ -1,6 +1,7 @@
 """Each key of an entry of `datasets.yml` reaches what it is for: two values of it, and what differs in the account."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -47,27 +48,30 @@ KEYS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
-def write_sources(folder: Path) -> None:
-    folder.mkdir(parents=True)
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory) -> Path:
+    """A folder with all files that entries name."""
+    folder = tmp_path_factory.mktemp("sources")
     write_jsonl(folder / "one.jsonl", ROWS)
     write_jsonl(folder / "two.jsonl", ROWS[:1])
     write_jsonl(folder / "else.jsonl", ROWS[:1])
     (folder / "studio.json").write_text(json.dumps(TAGGED), encoding="utf8")
-    doc = spacy.blank("en")("Ann met Bob in Rome")
+    doc = spacy.blank("xx")("Ann met Bob in Rome")
     for name, place in (("one", 0), ("two", 2)):
         doc.spans[name] = [Span(doc, place, place + 1, "PER")]
     DocBin(docs=[doc], store_user_data=True).to_disk(folder / "docs.spacy")
     make_database(folder / "prodigy.db", {"a": ROWS, "other": ROWS[:1]})
     make_database(folder / "other.db", {"a": ROWS[:1]})
+    return folder
 
 
-def account(root: Path, entry: dict[str, Any]) -> tuple[Any, ...]:
+def account(root: Path, sources: Path, entry: dict[str, Any]) -> tuple[Any, ...]:
     """What the merge of an entry says: its rows and spans, the splits of texts, and what import checks find."""
-    write_sources(root / "tasks")
+    shutil.copytree(sources, root / "tasks")
     merging = Merging(root)
     other = {"name": "other", "path": "else.jsonl", "labels": ["ORG"], "split": "dev"}
     (root / "tasks/datasets.yml").write_text(yaml.safe_dump([entry, other]), encoding="utf8")
-    ledger = merging.run()
+    ledger = merging.run(lang="xx")
     texts = [(one["text"], one["split"], one["complete"]) for one in merging.table("texts")]
     stops = [check.stops for check in ledger.checks]
     return merging.table("rows"), merging.table("spans"), texts, stops, sorted(ledger.labels)
@@ -78,7 +82,7 @@ def test_each_key_of_an_entry_has_a_row():
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_key_of_an_entry_changes_what_it_is_for(tmp_path, key):
+def test_a_key_of_an_entry_changes_what_it_is_for(tmp_path, sources, key):
     one, other, entry = KEYS[key]
-    found = [account(tmp_path / str(n), {**entry, key: value}) for n, value in enumerate((one, other))]
+    found = [account(tmp_path / str(n), sources, {**entry, key: value}) for n, value in enumerate((one, other))]
     assert found[0] != found[1]

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -13,7 +11,7 @@ from labelwise.corpus.manifest import MANIFEST, find_partitions, read_manifest
 from labelwise.corpus.texts import key_of
 from labelwise.student import leaks
 from scripts.label_raw import label_raw_cli
-from tests.conftest import ROOT, call, save_ruler, task, write_jsonl
+from tests.conftest import call, save_ruler, task, write_jsonl
 
 TEACHER = "training/small/model-best"
 DOCUMENT = "He came from the old harbour town with a letter for {}. Nobody there had seen the old ship again."
@@ -114,14 +112,18 @@ def test_equal_inputs_give_equal_bytes_whatever_the_workers_and_files(project):
 def test_a_killed_run_goes_on_and_predictions_of_an_earlier_teacher_are_made_anew(project):
     for number in range(60):
         write_jsonl(project / f"assets/raw/many/{number}.jsonl", [{"text": f"File {number} tells of Zoe"}])
-    command = [sys.executable, "-m", "scripts.label_raw", "student"]
-    killed = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True)
     predicted = project / "training/student/predicted"
+    if not (child := os.fork()):
+        try:
+            os.setsid()
+            call(label_raw_cli, "student")
+        finally:
+            os._exit(1)
     while not [*predicted.glob("many/*.done")]:
-        assert killed.poll() is None
+        assert os.waitpid(child, os.WNOHANG) == (0, 0)
         time.sleep(0.01)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.wait()
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
     assert not (project / "training/student/corpus").exists()
     done = {path: path.stat().st_ino for path in predicted.rglob("*.done")}
     call(label_raw_cli, "student")

@@ -28,10 +28,14 @@ def refuse(event: str, arguments: tuple) -> None:
         raise ConnectionRefusedError(f"{event} {host}: tests stay on this machine")
 
 
-# pytest's own processes start outside of a test.
-if "PYTEST_CURRENT_TEST" in os.environ and "WITH_TORCH" not in os.environ:
+def hide_torch() -> None:
     sys.modules |= {"torch": None, "spacy_transformers": None}  # type: ignore[dict-item]
     # The entry point of spacy-transformers, which spaCy loads with all factories.
     sys.modules["spacy_transformers.pipeline_component"] = SimpleNamespace(make_transformer=None)  # type: ignore
+
+
+# pytest's own processes start outside of a test.
+if "PYTEST_CURRENT_TEST" in os.environ and "WITH_TORCH" not in os.environ:
+    hide_torch()
 if "CONNECTIONS" in os.environ:
     sys.addaudithook(refuse)

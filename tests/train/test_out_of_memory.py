@@ -2,6 +2,9 @@
 
 import json
 import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,19 +53,34 @@ def fail_beyond(most: int, monkeypatch, rank: int | None = None, error: Exceptio
     monkeypatch.setattr(Language, "update", update)
 
 
+WHOLE = {**STEPS, "training.dropout": 0.0, "training.batcher.size": 900}
+
+
+@pytest.fixture(scope="module")
+def whole(demo_corpus, tmp_path_factory) -> Callable[[int], Path]:
+    """Train where memory doesn't run out, once for each number of processes; return the folder."""
+
+    @cache
+    def train(workers: int) -> Path:
+        folder = tmp_path_factory.mktemp("whole")
+        train_in(folder, demo_corpus, WHOLE, workers=workers)
+        return folder
+
+    return train
+
+
 @pytest.mark.parametrize(("workers", "rank"), [(1, None), (2, 0), (2, 1)])
 def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
-    workers, rank, demo_corpus, tmp_path, monkeypatch
+    workers, rank, whole, demo_corpus, tmp_path, monkeypatch
 ):
     """What failed had left gradients behind, and a loss."""
-    overrides = {**STEPS, "training.dropout": 0.0, "training.batcher.size": 900}
-    train_in(tmp_path / "whole", demo_corpus, overrides, workers=workers)
+    folder = whole(workers)
     fail_beyond(150, monkeypatch, rank)
     told: list[str] = []
-    trained = train_in(tmp_path / "halved", demo_corpus, overrides, workers=workers, log=told.append)
+    trained = train_in(tmp_path, demo_corpus, WHOLE, workers=workers, log=told.append)
     told = [one for one in told if "out of memory in" in one and "words; retrying with" in one]
     assert told[-1].endswith(f"retrying with {trained.state.sub_batch:,}")
-    one, other = (np.array(curve(tmp_path / name, "loss_ner", "score")).astype(float) for name in ("whole", "halved"))
+    one, other = (np.array(curve(each, "loss_ner", "score")).astype(float) for each in (folder, tmp_path))
     np.testing.assert_allclose(other, one, rtol=1e-3, atol=0.02)
 
 
@@ -141,7 +159,7 @@ def test_parts_of_a_batch_teach_what_it_does_as_a_whole_where_a_scaler_unscales_
 ):
     """After each part; thinc's scaler is for GPUs, but for the check it works on the CPU as well."""
     monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
-    options = {"dropout": 0.0, "max_steps": 8, "optimizer.learn_rate.initial_rate": 0.002}
+    options = {"dropout": 0.0, "max_steps": 4, "optimizer.learn_rate.initial_rate": 0.002}
     scaled = {"components.ner.model.tok2vec.grad_scaler_config": {"enabled": True}}
     learned = []
     for parts in (1, 3):

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import threading
-from contextlib import chdir
 from itertools import islice
 from pathlib import Path
 from unittest.mock import Mock
@@ -30,7 +29,7 @@ from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
 from scripts.train import train_cli
-from tests.conftest import ROOT, call, run_python
+from tests.conftest import ROOT, call
 from tests.train.training import CPU, GPU, NER, SMALL, STEPS, files, train_in, with_bert
 
 OVER = "Starting over, because the config, the corpus, the device, code or packages have changed"
@@ -208,32 +207,36 @@ def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp
     assert files(tmp_path / "failed") == files(tmp_path / "whole")
 
 
+@pytest.fixture(scope="module")
+def killed(demo_corpus, tmp_path_factory) -> Path:
+    """A project with the checkpoint of a training that was killed."""
+    folder = tmp_path_factory.mktemp("killed")
+    (folder / "configs").mkdir()
+    load_config(CPU, overrides=STEPS, interpolate=False).to_disk(config := folder / "configs/own.cfg")
+    kill_in(folder, demo_corpus, {}, config, at=5)
+    (folder / "training/own").mkdir(parents=True)
+    (folder / "model.checkpoint").rename(folder / "training/own/model-best.checkpoint")
+    return folder
+
+
 @pytest.mark.parametrize("other", ["config", "code", "nothing"])
-def test_the_checkpoint_of_another_training_is_not_used(other, demo_corpus, tmp_path):
-    """The command goes on with one, where the code is another, in a copy of it."""
-    (tmp_path / "configs").mkdir()
-    load_config(CPU, overrides=STEPS, interpolate=False).to_disk(config := tmp_path / "configs/own.cfg")
-    kill_in(tmp_path, demo_corpus, {}, config, at=5)
-    (tmp_path / "training/own").mkdir(parents=True)
-    (tmp_path / "model.checkpoint").rename(tmp_path / "training/own/model-best.checkpoint")
+def test_the_checkpoint_of_another_training_is_not_used(other, killed, demo_corpus, tmp_path, monkeypatch):
+    """The command goes on with one; other code is an edited copy, of which the checkpoint's digest is computed."""
+    root = shutil.copytree(killed, tmp_path / "project")
+    config = root / "configs/own.cfg"
     if other == "config":
         config.write_text(config.read_text().replace("\nfew_dropout = 0.4", "\nfew_dropout = 0.2"))
     if other == "code":
-        for name in ("labelwise", "scripts", "spacy_per_label"):
+        for name in ("labelwise", "spacy_per_label"):
             shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
         with (tmp_path / "spacy_per_label/loss.py").open("a") as file:
             file.write("# edited\n")
-    command = ("own", "--corpus", demo_corpus, "--resume")
-    if other == "code":
-        printed = run_python(
-            "-m", "scripts.train", *command, cwd=tmp_path, WITH_TORCH="1"
-        )  # a checkpoint knows packages
-    else:
-        with chdir(tmp_path):
-            printed = call(train_cli, *command)
+        monkeypatch.setattr("labelwise.base.files.PACKAGE", tmp_path / "labelwise")
+    monkeypatch.chdir(root)
+    printed = call(train_cli, "own", "--corpus", demo_corpus, "--resume")
     assert ("Resuming from step" in printed) == (other == "nothing")
     assert (OVER in " ".join(printed.split())) == (other != "nothing")
-    assert len((tmp_path / "plots/own.tsv").read_text().splitlines()) == 7
+    assert len((root / "plots/own.tsv").read_text().splitlines()) == 7
 
 
 @pytest.mark.parametrize("content", ["{}", '{"fingerprint": "f", "step": 3}', "no JSON", '{"digest":"b","step":3}'])
