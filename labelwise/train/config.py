@@ -135,7 +135,7 @@ def make_pipeline(wanted: TrainingConfig, settings: Config) -> Language:
         nlp = init_nlp(settings, use_gpu=wanted.gpu_id)
     except InputError:
         raise
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, MemoryError) as error:
         raise read_config_file(wanted.config).explain(error) from error
     for key in settings.get("initialize", {}).get("tokenizer", {}):
         if not hasattr(nlp.tokenizer, "initialize"):

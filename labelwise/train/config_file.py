@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 from configparser import ConfigParser, DuplicateOptionError, DuplicateSectionError, InterpolationError, ParsingError
 from configparser import MissingSectionHeaderError as NoBlockError
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import spacy
+from pydantic import ValidationError
 from spacy.schemas import ConfigSchema, ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from spacy.util import dot_to_object
 from thinc.api import Config
@@ -49,7 +51,17 @@ NEEDED = (
     *("training.max_steps", "training.patience", "training.eval_frequency", "training.batcher", "training.optimizer"),
 )
 READ = PATHS | {"system.seed", "system.gpu_allocator"}  # of blocks that only have variables
+# Least and largest numbers, by the last part of a key in any block; beyond them, layers fail without naming the key.
+RANGES: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("width", "depth", "rows", "hidden_width", "maxout_pieces", "batch_size"), (1, inf)),
+    **dict.fromkeys(("size", "buffer", "eval_frequency", "accumulate_gradient"), (1, inf)),
+    **dict.fromkeys(("window_size", "context", "layers", "limit", "max_words", "leave_out", "folds"), (0, inf)),
+    **dict.fromkeys(("max_steps", "patience", "epochs", "least_steps", "few_words", "few_batch"), (0, inf)),
+    **dict.fromkeys(("tolerance", "learn_rate", "initial_rate", "rate", "decay", "L2", "grad_clip"), (0, inf)),
+    **dict.fromkeys(("dropout", "few_dropout", "beta1", "beta2", "warmup"), (0, 1)),
+}
 QUOTED = re.compile(r"'([\w./@-]+)'")
+PLACE = re.compile(r"^at \w+: ")  # of an alternative among types
 SENTENCE_END = re.compile(r"\. |\.$")
 
 
@@ -78,12 +90,9 @@ class LabelwiseBlock(msgspec.Struct, frozen=True):
     recall: Share | dict[str, Share] | None = None
 
 
-BLOCKS: dict[str, Any] = {
-    "nlp": ConfigSchemaNlp.model_fields,
-    "training": ConfigSchemaTraining.model_fields,
-    "initialize": ConfigSchemaInit.model_fields,
-    "labelwise": LabelwiseBlock.__struct_fields__,
-}
+SCHEMAS: dict[str, Any] = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
+BLOCKS: dict[str, Any] = {name: schema.model_fields for name, schema in SCHEMAS.items()}
+BLOCKS["labelwise"] = LabelwiseBlock.__struct_fields__
 
 
 class ConfigFile(NamedTuple):
@@ -112,10 +121,11 @@ class ConfigFile(NamedTuple):
             return self.error(key, error.problem if flatten(self.raw).get(key) == error.value else str(error))
         if isinstance(error, ConfigValidationError) and error.errors:
             found = min(error.errors, key=lambda one: "unexpected" not in one["msg"])
-            key, told = self.locate(*map(str, found["loc"])), found["msg"].removeprefix("at root: ")
+            key, told = self.locate(*map(str, found["loc"])), PLACE.sub("", found["msg"])
         else:
-            words = [*QUOTED.findall(told), *told.split()]  # a value, or a component's name
-            named = (self.find_value(word) or f"components.{word}" for word in words)
+            quoted, words = QUOTED.findall(told), told.split()  # a value, a key's name, or a component's
+            named = [self.find_value(word) or self.locate(word) for word in quoted]
+            named += [self.find_value(word) or f"components.{word}" for word in words]
             key = next((name for name in named if has_key(self.raw, name)), "")
         return self.error(key, f"{told}; correct it")
 
@@ -271,6 +281,7 @@ def check_supported(file: ConfigFile, settings: Config) -> None:
         if unknown := settings.get(name, {}).keys() - {*known}:
             told = f"the block has no such key; its keys are {', '.join(sorted(known))}"
             raise file.error(f"{name}.{min(unknown)}", told)
+    check_types(file)
     training, nlp, components = settings["training"], settings["nlp"], settings["components"]
     if "ner" not in nlp["pipeline"]:
         raise file.error("nlp.pipeline", "the recognizer is the component ner; add it")
@@ -302,7 +313,36 @@ def check_supported(file: ConfigFile, settings: Config) -> None:
         if not (isinstance(made, type) and issubclass(made, PartitionedCorpus)):
             told = 'a training resumes with our reader alone; write @readers = "labelwise.PartitionedCorpus.v1"'
             raise file.error(f"{name}.@readers", told)
+    check_arguments(file, settings)
     check_unused(file, settings)
+
+
+def check_types(file: ConfigFile) -> None:
+    """Check the ranges of numbers, and the types of spaCy's keys, except for registered functions."""
+    for key, value in flatten(file.raw).items():
+        least, most = RANGES.get(key.rpartition(".")[2], (-inf, inf))
+        if isinstance(value, int | float) and not least <= value <= most:
+            raise file.error(key, f"give a number from {least}" + f" to {most}" * (most < inf))
+    settings = file.raw.interpolate()
+    for name, schema in SCHEMAS.items():
+        values = {key: value for key, value in settings.get(name, {}).items() if not spacy.registry.is_promise(value)}
+        try:
+            schema.model_validate(values)
+        except ValidationError as error:
+            for one in error.errors():
+                keys = (".".join(map(str, [name, *one["loc"][:depth]])) for depth in (2, 1))
+                if one["type"] != "missing":  # spaCy adds what a config lacks
+                    key = next(key for key in keys if has_key(settings, key))
+                    raise file.error(key, f"{one['msg']}; correct it") from error
+
+
+def check_arguments(file: ConfigFile, settings: Config) -> None:
+    """Check the arguments of registered functions, of those that training reads before spaCy calls them."""
+    for name in ("corpora", "training"):
+        try:
+            spacy.registry.fill(settings[name])
+        except ConfigValidationError as error:
+            raise file.explain(error) from error
 
 
 def check_unused(file: ConfigFile, settings: Config) -> None:

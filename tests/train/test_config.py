@@ -74,7 +74,8 @@ def corpus_of(folder: Path, demo_corpus: Path, **train: int) -> Path:
 
 
 def batcher(name: str, size: Any = 100) -> dict[str, Any]:
-    return {"@batchers": f"spacy.{name}.v1", "size": size}
+    more = {"batch_by_words": {"tolerance": 0.2, "discard_oversize": False}}.get(name, {})
+    return {"@batchers": f"spacy.{name}.v1", "size": size, **more}
 
 
 SCHEDULE = {"@schedules": "compounding.v1", "start": 100, "stop": 1000, "compound": 1.001}
@@ -347,6 +348,16 @@ CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
             r"\[corpora\.dev\] path = \$\{paths\.corpus/dev: .*; correct it",
         ),
         ({'["tok2vec", "ner"]': '["tok2vec", "ner"'}, r"\[nlp\] pipeline = \[\"tok2vec\", \"ner\": "),
+        ({"pieces = 3": "pieces = 0"}, r"\[components\.tok2vec\.model\.encode\] maxout_pieces = 0: .* number from 1$"),
+        ({"pieces = 2": "pieces = 0"}, r"\[components\.ner\.model\] maxout_pieces = 0: give a number from 1$"),
+        ({"limit = 0": "limit = -1"}, r"\[corpora\.train\] limit = -1: give a number from 0$"),
+        ({"dropout = 0.1": "dropout = 1.5"}, r"\[training\] dropout = 1\.5: give a number from 0 to 1$"),
+        ({"limit = 0": 'limit = "x"'}, r"\[corpora\.train\] limit = \"x\": 'x' is not <class 'int'>; correct it"),
+        ({'["tok2vec", "ner"]': '"ner"'}, r"\[nlp\] pipeline = \"ner\": Input should be a valid list; correct it"),
+        ({'"corpora.dev"': "5"}, r"\[training\] dev_corpus = 5: Input should be a valid string; correct it"),
+        ({"max_steps = 6000": "max_steps = no"}, r"\[training\] max_steps = no: Input should be a valid integer; corr"),
+        ({"ents_p = 0.0": 'ents_p = "x"'}, r"\[training\.score_weights\] ents_p = \"x\": Input should be a valid int"),
+        ({"rate = 0.002": "rate = fast"}, r"\[training\.optimizer\] learn_rate = fast: Invalid schedule for .*"),
         ({"dropout = 0.1": CONFLICT}, r"a git conflict; edit the file"),
     ],
     ids=str,
