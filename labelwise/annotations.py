@@ -153,7 +153,7 @@ class UnreadRow(Problem, frozen=True, array_like=True, gc=False):
     text: str = ""
 
 
-Found = Task | Problem  # what a reader yields
+Item = Task | Problem  # what a reader yields
 
 
 def incomplete_read(line: int, there: int, what: str, read: int) -> Problem:

@@ -134,7 +134,6 @@ def name_weights(tensors: dict[str, np.ndarray], names: dict[str, str], layers: 
         return tensors[old] if old in tensors else tensors[f"{prefix}{module}.{kind}"]
 
     def norm(name: str, module: str) -> dict[str, np.ndarray]:
-        """Get a normalization's scales and shifts."""
         return {f"{name}_g": get(module, "weight"), f"{name}_b": get(module, "bias")}
 
     position = get(POSITION, "weight")

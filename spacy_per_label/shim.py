@@ -104,7 +104,6 @@ class TransformerShim(HFShim):
         return torch.autocast(device, dtype=dtype, enabled=self._mixed_precision and device in HALF)
 
     def predict(self, inputs: Any) -> Any:
-        """Compute the module's output."""
         self._model.eval()
         with torch.no_grad(), self.autocast():
             output = self._model(*inputs.args, **inputs.kwargs)

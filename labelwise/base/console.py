@@ -132,7 +132,6 @@ def user_errors(title: str) -> Iterator[None]:
 
 
 def figure(value: float | None, form: str = ".3f") -> str:
-    """Format a score; empty for None."""
     return "" if value is None else format(value, form)
 
 

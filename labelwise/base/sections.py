@@ -61,8 +61,6 @@ class CheckSection(msgspec.Struct, frozen=True):
 
 
 class ReportSection(msgspec.Struct, frozen=True):
-    """The section `report` of project.yml; docs/settings.md explains its keys."""
-
     baseline: str = ""
     target_f1: Annotated[float, msgspec.Meta(ge=0, le=1)] = DEFAULT_TARGET_F1
     annotators: bool = False

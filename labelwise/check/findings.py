@@ -47,7 +47,6 @@ class Correction(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """The kind of error."""
         if self.current is None:
             return "missing"
         if self.proposed is None:
@@ -107,7 +106,6 @@ class CheckedDoc(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text."""
         return self.stored.text
 
 

@@ -78,7 +78,6 @@ def train_fold(recipes: Sequence[TrainingConfig], out: Path, apart: bool, number
 
 
 def fold_recipes(folds: Folds) -> list[TrainingConfig]:
-    """List the recipe of each fold."""
     recipe = folds.recipe
     leave_out = ({"corpora.train.leave_out": fold, "corpora.train.folds": folds.number} for fold in range(folds.number))
     return [replace(recipe, overrides={**recipe.overrides, **own}) for own in leave_out]

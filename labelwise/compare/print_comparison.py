@@ -47,12 +47,10 @@ def find_spans(spans: Sequence[ChangedSpan], words: str) -> list[ChangedSpan]:
 
 
 def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
-    """Return header and rows of fixed and new errors."""
     return [["Change", "Mistake", "Label", "Words", "Text"], *([*map(str, one[:4]), one.text] for one in spans)]
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Explain the figures."""
     lines = []
     for on, split in (("dev", comparison.dev), ("test", comparison)):
         if not split:

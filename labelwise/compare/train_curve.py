@@ -46,7 +46,6 @@ class TrainCurve(msgspec.Struct, kw_only=True):
         )
 
     def describe(self) -> str:
-        """Describe the expected gain from doubling the texts."""
         half, now = (self.micro.f[share] for share in (HALF, ALL))
         gain = self.gain
         if half is None or now is None or gain.low is None or gain.high is None:

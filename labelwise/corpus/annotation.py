@@ -47,7 +47,6 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def accepted(self) -> set[SpanKey]:
-        """Return the accepted spans."""
         return {(start, end, label) for start, end, label, _ in self.gold}
 
     def evaluable(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
@@ -56,12 +55,10 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def annotate(doc: Doc, annotation: Annotation) -> None:
-    """Store an annotation with a Doc."""
     doc.user_data[USER_DATA] = msgspec.to_builtins(annotation, builtin_types=[bytes])
 
 
 def is_merged(doc: Doc) -> bool:
-    """Return whether a Doc comes from a merge."""
     return USER_DATA in doc.user_data
 
 

@@ -61,7 +61,6 @@ class StoredDoc:
 
     @property
     def text(self) -> str:
-        """Return the text."""
         pairs = zip(self.words.tolist(), self.spaces.tolist(), strict=True)
         return "".join(self.strings[word] + (" " if space else "") for word, space in pairs)
 

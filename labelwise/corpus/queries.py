@@ -59,7 +59,6 @@ def firsts(spans: pa.Table) -> pa.Array:
 
 
 def of_sources(rows: pa.Table) -> pa.Table:
-    """Keep the rows of datasets, without decisions."""
     return rows.filter(pc.not_equal(pc.fill_null(rows["kind"], ""), "decision"))
 
 
@@ -69,5 +68,4 @@ def texts_of(group: Group, table: pa.Table) -> pa.Array:
 
 
 def describe(row: Mapping[str, Any]) -> str:
-    """Describe an outcome, with its detail."""
     return f"{row['reason']}: {row['detail']}" if row["detail"] else str(row["reason"])

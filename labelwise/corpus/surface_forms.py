@@ -26,11 +26,9 @@ class HashCounter:
         self._waiting: list[np.ndarray] = []
 
     def add(self, keys: np.ndarray) -> None:
-        """Count keys, as often as they occur."""
         self._waiting.append(keys.astype(np.uint64, copy=False))
 
     def of(self, keys: np.ndarray) -> np.ndarray:
-        """Return the count of each key."""
         self._count()
         if not len(self.keys):
             return np.zeros(keys.shape, np.int64)

@@ -131,7 +131,6 @@ def _make_batch(table: str, columns: Columns) -> pa.RecordBatch:
 
 
 def read_columns(table: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the values of each row in some columns."""
     return zip(*(table[name].to_pylist() for name in columns), strict=True)
 
 

@@ -36,7 +36,6 @@ def task_hashes(text: str, spans: list[dict[str, Any]]) -> dict[str, int]:
 
 
 def make_task(text: str, shown: Iterable[SpanKey] = (), **keys: Any) -> dict[str, Any]:
-    """Make a task with Prodigy's hashes."""
     spans = [{"start": start, "end": end, "label": label} for start, end, label in shown]
     return {"text": text, **task_hashes(text, spans), "_is_binary": False, **keys}
 

@@ -186,7 +186,6 @@ class LearningTokenizer:
         self.words = 0
 
     def __call__(self, text: str) -> Doc:
-        """Tokenize a text; see `tokenize`."""
         tokenizer, vocab = self.nlp.tokenizer, cast(Any, self.nlp.vocab)
         may_cache = not vocab.in_memory_zone
         if may_cache and isinstance(tokenizer, Tokenizer) and len(self.known) < tokenizer.max_cache_size:

@@ -47,7 +47,6 @@ class Folders:
         return next((part for part in parts if part.lower() not in SPLIT_FOLDERS), "")
 
     def add(self, path: str, task: Task) -> None:
-        """Count an annotated document."""
         name = self.name_of(path)
         self.labels.setdefault(name, Counter()).update(span.label for span in task.spans)
         owners = self._owners.setdefault(text_key(task.text), [])
@@ -94,7 +93,6 @@ class Folders:
 
 
 def read_conf(file: Path) -> list[str]:
-    """List the entity types of a brat annotation.conf."""
     labels, section = [], ""
     for line in file.read_text(encoding="utf8", errors="replace").splitlines():
         if found := SECTION.match(line):

@@ -25,7 +25,6 @@ class TaskFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name."""
         return "-".join(filter(None, self)) + ".jsonl"
 
 
@@ -50,7 +49,6 @@ class Converted(msgspec.Struct):
     empty: int = 0
 
     def add(self, document: Document, file: TaskFile) -> None:
-        """Count a document."""
         self.files[file] += document.annotated
         self.problems.update(problem.reason for problem in document.problems)
         self.first = self.first or next(iter(document.problems), None)

@@ -58,7 +58,6 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @property
     def spans(self) -> list[Offsets]:
-        """List its spans."""
         return [span for span in (self.removed, self.added) if span]
 
     @property

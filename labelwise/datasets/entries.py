@@ -56,7 +56,6 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     @property
     def paths(self) -> list[str]:
-        """Return its path or paths, or its database."""
         return self.path if isinstance(self.path, list) else [self.path or self.db or ""]
 
     @property
@@ -66,7 +65,6 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 def write_entries(entries: Iterable[Entry]) -> str:
-    """Encode entries as a `datasets.yml`."""
     return encode_yaml(msgspec.to_builtins(list(entries)))
 
 

@@ -31,7 +31,6 @@ class SpanPair(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """Return the kind of error, if it is one."""
         if self.gold is None:
             return "spurious"
         if self.predicted is None:

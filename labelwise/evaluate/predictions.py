@@ -45,7 +45,6 @@ class PredictedDoc(msgspec.Struct):
         return evaluable(spans, (*self.gold, *self.rejected), self.uncovered)
 
     def words_of(self, span: SpanKey) -> str:
-        """Return the words of a span, with single spaces."""
         return " ".join(self.text[span[0] : span[1]].split())
 
 

@@ -46,7 +46,6 @@ class EvaluateJob(NamedTuple):
         return str(self.partition.file)
 
     def place(self, folder: Path) -> Path:
-        """Return the folder of the part's files."""
         return folder / self.partition.file.parent.name / self.partition.file.stem
 
 

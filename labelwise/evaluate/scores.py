@@ -51,7 +51,6 @@ class Mistakes(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def gold(self) -> int:
-        """Return the number of gold spans."""
         return self.right + self.missed + self.boundaries + self.label
 
     @property

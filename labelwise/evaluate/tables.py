@@ -102,7 +102,6 @@ class Rows(NamedTuple):
         return cls(texts.read(), pairs.read(columns and [*columns]))
 
     def write(self, folder: Path) -> None:
-        """Write the rows to a folder."""
         for rows, file in zip(self, Tables.of(folder), strict=True):
             parquet.write_table(rows, file)
 
@@ -115,11 +114,9 @@ class Tables(NamedTuple):
 
     @classmethod
     def of(cls, folder: Path) -> "Tables":
-        """Return the tables in a folder."""
         return cls(folder / "texts.parquet", folder / "pairs.parquet")
 
     def digest(self) -> str:
-        """Digest both files, to name the tables in metrics."""
         digest = hashlib.blake2b(digest_size=8)
         for file in self:
             with file.open("rb") as opened:
@@ -196,7 +193,6 @@ def write_tables(splits: Iterable[Iterable[Rows]], tables: Tables, forms: Surfac
 
 
 def _regroup(parts: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield the rows of GROUP texts each."""
     texts, pairs = TEXT_ROWS.empty_table(), PAIR_ROWS.empty_table()
     for part in parts:
         texts, pairs = pa.concat_tables([texts, part.texts]), pa.concat_tables([pairs, part.pairs])

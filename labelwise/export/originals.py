@@ -121,7 +121,6 @@ class Originals:
         return {caseless(f"{name}.txt") for name in self._stems}
 
     def configs(self) -> list[Path]:
-        """List brat's configuration files."""
         return find_files(self.folder, (".conf",)) if self._stems else []
 
     def restore(self, doc: ExportDoc) -> list[Restored]:

@@ -71,7 +71,6 @@ Tasks = Callable[[StoredDoc, Sequence[str]], Iterator[bytes]]  # makes the tasks
 
 
 def _find_dropped(group: Group) -> Iterator[tuple[str, Tasks]]:
-    """Yield the keys of texts with dropped spans."""
     for key, dropped in groupby(find_dropped(group), attrgetter("text")):
         spans = [*dropped]
         yield key, lambda doc, labels, spans=spans: dropped_span_tasks(doc, labels, spans)  # type: ignore[misc]

@@ -131,11 +131,9 @@ class ExportSource:
 
     @property
     def predicted(self) -> bool:
-        """Return whether these are predictions."""
         return bool(self.version)
 
     def tokenize(self, text: str) -> Doc:
-        """Tokenize a text as the merge does."""
         return load_tokenizer(self._settings)(text)
 
     def read(self, label: str | None = None) -> Iterator[ExportDoc]:

@@ -1,8 +1,7 @@
 """Record the outcome of each text, row and span.
 
-Jobs write columns of the three tables as MessagePack, because pyarrow would take 40 MB in each worker; the tables are
-made at the end. Most columns have few values: their tuple is written once per batch (`corpus.tables.OWN` names the
-other columns).
+Jobs write columns of the three tables as MessagePack, because pyarrow would take 40 MB in each worker. Most columns
+have few values: their tuple is written once per batch (`corpus.tables.OWN` names the other columns).
 """
 
 import struct
@@ -43,7 +42,7 @@ class TextResult(NamedTuple):
     split: Split
     chosen_by: str
     why_not: str | None = None
-    made: Projection | None = None
+    projection: Projection | None = None
 
 
 class TableWriter:
@@ -58,7 +57,7 @@ class TableWriter:
         self.shared: dict[tuple[Any, ...], int] = {}
 
     def add(self, own: tuple[Any, ...], *shared: Any) -> None:
-        """Add a row, by its values in own and other columns, each in order of the schema."""
+        """Add a row: its own values, then the shared ones, in order of the schema."""
         self.own.append((*own, self.shared.setdefault(shared, len(self.shared))))
 
 
@@ -86,7 +85,6 @@ class AccountWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the waiting rows as a batch."""
         tables = (self.texts, self.rows, self.spans)
         if any(table.own for table in tables):
             batch = encode([([*zip(*table.own, strict=True)], [*table.shared]) for table in tables])
@@ -102,7 +100,7 @@ def read_batches(file: Path) -> Iterator[Sequence[Columns]]:
 
 
 def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: str, kind: str | None = None) -> None:
-    """Add an unusable row, or a span outside any row; the kind of a decision is "decision"."""
+    """Add an unusable row, or a span outside any row; a decision's kind is "decision"."""
     file = problem.file or file
     why = (problem.reason, problem.detail or None, None)
     if problem.reason in SPAN_REASONS:
@@ -114,26 +112,26 @@ def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: st
         account.rows.add(own, dataset, file, *NOBODY, kind, None, *why, *NO_LABELS)
 
 
-def add_decision(account: AccountWriter, judged: DecisionOutcome, text: str, row: int | None) -> None:
+def add_decision(account: AccountWriter, decided: DecisionOutcome, text: str, row: int | None) -> None:
     """Add a decision, with its number among the text's rows; None without such a text."""
-    decision = judged.decision
-    what = (decision.dataset, judged.row.file, *NOBODY, "decision", decision.verdict)
-    why = (judged.reason, judged.detail or None, None)
-    account.rows.add((text, row, judged.row.line, None), *what, *why, *NO_LABELS)
+    decision = decided.decision
+    what = (decision.dataset, decided.row.file, *NOBODY, "decision", decision.verdict)
+    why = (decided.reason, decided.detail or None, None)
+    account.rows.add((text, row, decided.row.line, None), *what, *why, *NO_LABELS)
 
 
-def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
+def add_text(account: AccountWriter, text: Text, result: TextResult) -> None:
     """Add a text, its rows and its spans; a span without an outcome is a bug."""
-    key, answers, merged, made = text.key.hex(), found.answers, found.merged, found.made
-    split, words = (found.split, len(made.doc)) if made else (None, None)
+    key, answers, merged, projection = text.key.hex(), result.answers, result.merged, result.projection
+    split, words = (result.split, len(projection.doc)) if projection else (None, None)
     states = [sorted(label for label, state in merged.coverage.items() if state == name) for name in STATES]
     same = [other.hex() for other in sorted(text.variants)]
-    account.texts.add((key, split, found.why_not, found.chosen_by, words, merged.doc or None, *states, same))
+    account.texts.add((key, split, result.why_not, result.chosen_by, words, merged.doc or None, *states, same))
     counting = (*merged.gold.values(), *merged.rejected.values())
     not_covered = {claims[0].span: SpanOutcome(Reason.NOT_FULLY_ANNOTATED) for claims in counting}
-    outcomes = merged.spans | (made.spans if made else not_covered)
+    outcomes = merged.spans | (projection.spans if projection else not_covered)
     refs = [(answer.number, place) for answer in answers for place in range(len(answer.task.all_spans))]
-    refs += [(row, 0) for row, _ in enumerate(merged.judged, len(answers)) if (row, 0) in outcomes]
+    refs += [(row, 0) for row, _ in enumerate(merged.decisions, len(answers)) if (row, 0) in outcomes]
     numbers = {ref: number for number, ref in enumerate(refs)}
     if numbers.keys() != outcomes.keys():
         lost = min(numbers.keys() ^ outcomes.keys())
@@ -168,12 +166,12 @@ def add_text(account: AccountWriter, text: Text, found: TextResult) -> None:
             own = (*of, numbers[ref], span.line if span.file else task.line, start, end, quoted)
             what = (name, span.file or file, span.label, span.renamed or None, verdict)
             account.spans.add(own, *what, *_ends(outcomes[ref], numbers))
-    for number, judged in enumerate(merged.judged, len(answers)):
-        add_decision(account, judged, key, number)
-        if (outcome := outcomes.get((number, 0))) and (added := judged.decision.added):
+    for number, decided in enumerate(merged.decisions, len(answers)):
+        add_decision(account, decided, key, number)
+        if (outcome := outcomes.get((number, 0))) and (added := decided.decision.added):
             start, end = trim(merged.text, *added)
-            own = (key, number, numbers[number, 0], judged.row.line, start, end, merged.text[start:end])
-            what = (judged.decision.dataset, judged.row.file, judged.decision.label, None, "accept")
+            own = (key, number, numbers[number, 0], decided.row.line, start, end, merged.text[start:end])
+            what = (decided.decision.dataset, decided.row.file, decided.decision.label, None, "accept")
             account.spans.add(own, *what, *_ends(outcome, numbers))
 
 

@@ -20,7 +20,6 @@ class SourceCounts(NamedTuple):
     spans: Counter[Any]
 
     def add(self, group: Group) -> None:
-        """Add the counts of a row group."""
         self.rows.update(queries.count(queries.of_sources(group.rows), "dataset", "file"))
         self.spans.update(count_spans(group))
 
@@ -30,28 +29,28 @@ def check_balance(
 ) -> None:
     """Compare the rows and spans counted by readers with the tables, by source; a difference is a bug."""
     rows, spans = counted
-    own: Counter[tuple[str, str, str]] = Counter()
-    for source, seen in zip(sources, read, strict=True):
+    expected: Counter[tuple[str, str, str]] = Counter()
+    for source, counts in zip(sources, read, strict=True):
         name = (source.dataset.name, source.file.name)
-        own.update({(table, name[0], file): n for (table, file), n in seen.elsewhere.items()})
-        if (seen.rows, seen.spans) != (rows[name], spans[name]):
+        expected.update({(table, name[0], file): n for (table, file), n in counts.elsewhere.items()})
+        if (counts.rows, counts.spans) != (rows[name], spans[name]):
             line = _first_missing(corpus, source, buckets)
             raise RuntimeError(
-                f"{source.file.path}{line}: {seen.rows} rows and {seen.spans} spans were read, and {rows[name]} and "
-                f"{spans[name]} have an outcome; please report this"
+                f"{source.file.path}{line}: {counts.rows} rows and {counts.spans} spans were read, and {rows[name]} "
+                f"and {spans[name]} have an outcome; please report this"
             )
-    for (table, *place), n in own.items():
-        if n != (there := getattr(counted, table)[*place]):
-            raise RuntimeError(f"{place[1]}: {n} {table} were read, and {there} have an outcome; please report this")
+    for (table, *place), n in expected.items():
+        if n != (written := getattr(counted, table)[*place]):
+            raise RuntimeError(f"{place[1]}: {n} {table} were read, and {written} have an outcome; please report this")
 
 
 def count_spans(group: Group) -> Counter[Any]:
     """Count the spans of sources by dataset and file of their rows."""
-    alone = group.spans.filter(pc.is_null(group.spans["row"]))
-    inside = group.spans.filter(pc.is_valid(group.spans["row"]))
-    places = pc.add(pc.index_in(inside["text"], group.rows["text"]), inside["row"])
+    without_row = group.spans.filter(pc.is_null(group.spans["row"]))
+    with_row = group.spans.filter(pc.is_valid(group.spans["row"]))
+    places = pc.add(pc.index_in(with_row["text"], group.rows["text"]), with_row["row"])
     rows = queries.of_sources(group.rows.take(places))
-    return queries.count(rows, "dataset", "file") + queries.count(alone, "dataset", "file")
+    return queries.count(rows, "dataset", "file") + queries.count(without_row, "dataset", "file")
 
 
 def _first_missing(corpus: Path, source: Source, buckets: Buckets) -> str:

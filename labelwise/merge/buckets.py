@@ -1,9 +1,9 @@
 """Store tasks on disk, in buckets by text key, so a merge holds the tasks of few texts in memory.
 
-A writer, such as a source's, has one file for all buckets, since creating a file takes as long as reading fifty tasks.
-It has blocks of records of one bucket. Each begins with the place of the bucket's previous block, and the file ends
-with the places of the last ones. A record is a HEAD, and a task as MessagePack, without its text, or a text; as bytes,
-records are sorted by key, texts before tasks, sources and lines. A process writes a text once.
+A writer has one file for all buckets, since creating a file takes as long as reading fifty tasks. The file has blocks
+of records of one bucket, each with the place of the bucket's previous block first, and ends with the places of the last
+blocks. A record is a HEAD, and a task as MessagePack, without its text, or a text; as bytes, records sort by key, texts
+before tasks, sources and lines. A process writes a text once.
 
 Buckets are sorted by key, and large ones are split again; partitions don't depend on them. `same_texts` gives one key
 to texts that differ only in white space or Unicode composition.
@@ -45,7 +45,7 @@ decode_task = msgspec.msgpack.Decoder(Task).decode
 
 
 class Text(NamedTuple):
-    """A text with its tasks, in order of sources and lines, and texts that differ only in form, by key."""
+    """A text with its tasks, in order of sources and lines, and its variants by key."""
 
     key: bytes
     text: str
@@ -60,7 +60,7 @@ class Text(NamedTuple):
             yield source - 1, text, decode_task(memoryview(record)[HEAD.size :])
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
-        """Yield the tasks, each with its source's number, and with offsets in the text."""
+        """Yield source number and task, with offsets in the text."""
         moves = {text: Move(text, self.text) for text in self.variants.values()}
         for source, text, task in self.read():
             yield source, moves[text].task(task) if text in moves else task
@@ -80,7 +80,7 @@ def range_of(key: bytes, bits: int) -> int:
 
 
 class BucketWriter:
-    """Writes records to their buckets in batches; a context manager. Without records, there is no file.
+    """Writes records to their buckets in batches; without records, there is no file.
 
     bits, skip (int): number of key bits that select a bucket, and of equal bits before them.
     """
@@ -102,7 +102,6 @@ class BucketWriter:
             self._file.close()
 
     def add(self, key: bytes, record: bytes) -> None:
-        """Add a record."""
         number = range_of(key, self.skip + self.bits) & ((1 << self.bits) - 1)
         self._waiting.setdefault(number, []).append(record)
         self._size += len(record) + 100
@@ -110,7 +109,6 @@ class BucketWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the waiting records."""
         if not self._waiting:
             return
         if not self._file:
@@ -159,30 +157,27 @@ class Buckets(msgspec.Struct, frozen=True):
     bits: int
 
     def files(self, kind: str) -> list[Path]:
-        """List the files of a kind."""
         folder = self.folder / kind
         return sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
 
     def numbers(self, kind: str) -> list[int]:
-        """List the buckets with records of a kind."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         for file in self.files(kind):
             with file.open("rb") as blocks:
-                found.update(number for number, place in enumerate(_last_places(blocks, self.bits)) if place >= 0)
-        return sorted(found)
+                numbers.update(number for number, place in enumerate(_last_places(blocks, self.bits)) if place >= 0)
+        return sorted(numbers)
 
     def read(self, kind: str, number: int, record: struct.Struct) -> Iterator[tuple[Any, ...]]:
-        """Yield the records of a bucket, which have one size."""
         for file in self.files(kind):
             for block in read_blocks(file, number, self.bits):
                 yield from record.iter_unpack(block)
 
     def tasks(self, number: int, *, moved: bool = True) -> Iterator[bytes]:
-        """Yield the tasks of a bucket, and their texts; `moved`: as joined texts have moved them."""
-        gone = {key for key, _ in self.read("same", number, SAME)} if moved else ()
+        """Yield the tasks of a bucket, and their texts; with `moved`, after `same_texts`."""
+        moved_keys = {key for key, _ in self.read("same", number, SAME)} if moved else ()
         for file in self.files("tasks"):
             for record in split_tasks(read_blocks(file, number, self.bits)):
-                if not gone or record[:KEY_BYTES] not in gone:
+                if not moved_keys or record[:KEY_BYTES] not in moved_keys:
                     yield record
         for file in self.files("moved") if moved else ():
             yield from split_tasks(read_blocks(file, number, self.bits))
@@ -190,19 +185,18 @@ class Buckets(msgspec.Struct, frozen=True):
     def count_texts(self, tasks: int) -> tuple[int, int]:
         """Count the distinct texts, and their bytes.
 
-        Above MAX_COUNTED_TASKS, they are estimated from a share of the keys: the estimate depends on the texts and the
-        number of tasks alone.
+        Above MAX_COUNTED_TASKS, they are estimated from a share of the keys, reproducibly.
         """
         shift = 0
         while tasks >> shift > MAX_COUNTED_TASKS:
             shift += 1
-        found: dict[bytes, int] = {}
+        sizes: dict[bytes, int] = {}
         for number in range(max(1, 1 << self.bits >> shift)):
             for record in self.tasks(number):
                 key, source, _, own, size = HEAD.unpack_from(record)
                 if source == TEXT and own == key and not range_of(key, shift):
-                    found[key] = size
-        return len(found) << shift, sum(found.values()) << shift
+                    sizes[key] = size
+        return len(sizes) << shift, sum(sizes.values()) << shift
 
     def texts(self, number: int, scratch: Path) -> Iterator[Text]:
         """Yield the texts of a bucket, sorted by key."""
@@ -220,14 +214,13 @@ def read_blocks(file: Path, number: int, bits: int) -> Iterator[bytes]:
 
 
 def _last_places(blocks: IO[bytes], bits: int) -> "array[int]":
-    found = array("q")
-    blocks.seek(-found.itemsize << bits, SEEK_END)
-    found.frombytes(blocks.read())
-    return found
+    places = array("q")
+    blocks.seek(-places.itemsize << bits, SEEK_END)
+    places.frombytes(blocks.read())
+    return places
 
 
 def split_tasks(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the records of tasks and texts in blocks."""
     for block in blocks:
         place = 0
         while place < len(block):
@@ -243,27 +236,29 @@ def _make_text(key: bytes, records: list[bytes]) -> Text:
     for record, (_, source, _, own, _) in zip(records, heads, strict=True):
         if source == TEXT and own not in texts:
             texts[own] = record[HEAD.size :].decode("utf8", "surrogatepass")
-    return Text(key, texts.pop(key), texts, [one for one, head in zip(records, heads, strict=True) if head[1] != TEXT])
+    return Text(
+        key, texts.pop(key), texts, [record for record, head in zip(records, heads, strict=True) if head[1] != TEXT]
+    )
 
 
 def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
     """Yield the texts of tasks, sorted by key; the keys have `skip` equal bits."""
-    some: list[bytes] = []
+    held: list[bytes] = []
     size = 0
     for record in tasks:
-        some.append(record)
+        held.append(record)
         size += len(record)
         if size > MAX_BUCKET_BYTES and skip + CUT_BITS <= 64:
             break
     else:
-        some.sort()
-        for key, records in groupby(some, lambda record: record[:KEY_BYTES]):
+        held.sort()
+        for key, records in groupby(held, lambda record: record[:KEY_BYTES]):
             yield _make_text(key, [*records])
         return
     with BucketWriter(cut, CUT_BITS, skip) as writer:
-        for record in chain(some, tasks):
+        for record in chain(held, tasks):
             writer.add(record[:KEY_BYTES], record)
-    del some
+    del held
     for part in range(1 << CUT_BITS):
         own_cut = cut.with_name(f"{cut.name}-{part}")
         yield from read_texts(split_tasks(read_blocks(cut, part, CUT_BITS)), skip + CUT_BITS, own_cut)

@@ -41,8 +41,8 @@ MAX_TEXTS, MAX_CHARS = 20_000, 2**21  # of the sample of texts
 CONTEXT_CHARS = 20  # of a text, shown on either side of a span
 
 
-class Found(NamedTuple):
-    """A finding of a query, with rows of the tables, or other quotes, as examples; without a dataset of the corpus."""
+class Evidence(NamedTuple):
+    """Evidence of an import check, with rows of the tables, or other quotes, as examples."""
 
     n: int = 0
     values: Mapping[str, Any] = {}
@@ -52,7 +52,7 @@ class Found(NamedTuple):
 
 
 class SampledText(NamedTuple):
-    """A text of the corpus, its number of tokens, its datasets, and its tokens in accepted spans by label."""
+    """A text of the corpus: tokens, datasets, and tokens in accepted spans by label."""
 
     text: str
     tokens: int
@@ -62,7 +62,7 @@ class SampledText(NamedTuple):
 
 @dataclass
 class Merged:
-    """A merge, perhaps without its manifest, for queries; `misread` datasets were found by a stopping check."""
+    """A merge, for queries; a stopping check found `misread` datasets."""
 
     corpus: Path
     datasets: Sequence[DataSet]
@@ -76,7 +76,7 @@ class Merged:
     @cached_property
     def sample(self) -> list[SampledText]:
         """Return the first texts of the corpus by key: a random sample, because keys are digests."""
-        found: list[SampledText] = []
+        texts: list[SampledText] = []
         chars = 0
         for group, docs in read_groups_with_docs(self.corpus, merged=False, only=("text", "split", "dataset")):
             datasets: dict[str, list[str]] = {}
@@ -86,44 +86,39 @@ class Merged:
                 labels: Counter[str] = Counter()
                 for start, end, label in doc.gold:
                     labels[doc.strings[label]] += end - start
-                found.append(SampledText(text := doc.text, len(doc), [*dict.fromkeys(datasets[key])], labels))
+                texts.append(SampledText(text := doc.text, len(doc), [*dict.fromkeys(datasets[key])], labels))
                 chars += len(text)
-                if len(found) >= MAX_TEXTS or chars >= MAX_CHARS:
-                    return found
-        return found
+                if len(texts) >= MAX_TEXTS or chars >= MAX_CHARS:
+                    return texts
+        return texts
 
 
 class Data(NamedTuple):
-    """A dataset of a merge, for queries."""
-
     dataset: DataSet
     merged: Merged
 
     @property
     def figures(self) -> Figures:
-        """Return the counts of the dataset."""
         return self.merged.figures[self.dataset.name]
 
     @property
     def sample(self) -> list[SampledText]:
-        """List its texts in the sample."""
-        return [one for one in self.merged.sample if self.dataset.name in one.datasets]
+        return [text for text in self.merged.sample if self.dataset.name in text.datasets]
 
     @property
     def files(self) -> range:
-        """Return the numbers of its files among all datasets' files."""
-        before = takewhile(lambda one: one.name != self.dataset.name, self.merged.datasets)
-        first = sum(len(one.files) for one in before)
+        before = takewhile(lambda dataset: dataset.name != self.dataset.name, self.merged.datasets)
+        first = sum(len(dataset.files) for dataset in before)
         return range(first, first + len(self.dataset.files))
 
     def label_texts(self, *reasons: str) -> Iterator[Mapping[str, set[str]]]:
-        """Yield the keys of texts with spans of each label with some outcomes, per row group."""
+        """Yield, per row group, the keys of texts that have spans with these outcomes, by label."""
         for group in read_groups(self.merged.corpus, merged=False, columns=("text", "dataset", "label", "reason")):
             spans = queries.where(queries.where(group.spans, "dataset", [self.dataset.name]), "reason", reasons)
-            found: defaultdict[str, set[str]] = defaultdict(set)
+            keys: defaultdict[str, set[str]] = defaultdict(set)
             for text, label in queries.count(spans.filter(pc.is_valid(spans["text"])), "text", "label"):
-                found[label].add(text)
-            yield found
+                keys[label].add(text)
+            yield keys
 
 
 class Kind:
@@ -136,7 +131,7 @@ class Kind:
     def __init__(
         self,
         name: str,
-        query: Callable[[Merged], Iterable[Found]],
+        query: Callable[[Merged], Iterable[Evidence]],
         sentence: str,
         remedy: str = "",
         *lines: str,
@@ -147,7 +142,6 @@ class Kind:
         self.sentence, self.remedy, self.lines = sentence, remedy, lines
 
     def find(self, merged: Merged) -> Iterator[ImportCheck]:
-        """Yield the query's findings, as data."""
         for n, values, rows, quotes, dataset in self.query(merged):
             if dataset and self.stops:
                 merged.misread.add(dataset.name)
@@ -164,45 +158,41 @@ class Kind:
 
 
 def dataset_check(
-    name: str, query: Callable[[Data], Iterable[Found]], sentence: str, *words: str, **options: Any
+    name: str, query: Callable[[Data], Iterable[Evidence]], sentence: str, *words: str, **options: Any
 ) -> Kind:
     """Make an import check of each dataset, whose name begins the sentence; see `Kind`."""
 
-    def of_all(merged: Merged) -> Iterator[Found]:
+    def of_all(merged: Merged) -> Iterator[Evidence]:
         for dataset in merged.datasets:
-            yield from (found._replace(dataset=dataset) for found in query(Data(dataset, merged)))
+            yield from (evidence._replace(dataset=dataset) for evidence in query(Data(dataset, merged)))
 
     return Kind(name, of_all, f"Dataset {{dataset!r}}: {sentence}", *words, **options)
 
 
-def some(n: int, rows: Sequence[Mapping[str, Any]] = (), quotes: Sequence[str] = (), **values: Any) -> list[Found]:
-    """Make a finding of a nonzero number; see `Found`."""
-    return [Found(int(n), values, rows, quotes)] if n else []
+def some(n: int, rows: Sequence[Mapping[str, Any]] = (), quotes: Sequence[str] = (), **values: Any) -> list[Evidence]:
+    """Return evidence of a nonzero number; see `Evidence`."""
+    return [Evidence(int(n), values, rows, quotes)] if n else []
 
 
-def each_of(name: str, table: Mapping[str, Mapping[str, int]], template: str) -> list[Found]:
-    """Make a finding of a table of counts, as one value, with keys from both keys of the table."""
+def each_of(name: str, table: Mapping[str, Mapping[str, int]], template: str) -> list[Evidence]:
+    """Return evidence of a table of counts, as one value, with keys from both keys of the table."""
     counts = {template.format(outer, inner): n for outer, of in table.items() for inner, n in of.items()}
-    return [Found(sum(counts.values()), {name: largest_first(counts)})] if counts else []
+    return [Evidence(sum(counts.values()), {name: largest_first(counts)})] if counts else []
 
 
-def nothing(merged: Merged) -> Iterable[Found]:
-    """Find nothing, for checks outside a merge."""
+def nothing(merged: Merged) -> Iterable[Evidence]:
     return ()
 
 
 class Words(NamedTuple):
-    """The words of an import check."""
-
     sentence: str
     remedy: str
     lines: tuple[str, ...]
 
 
-def write_words(kind: Kind, found: ImportCheck) -> Words:
-    """Put a finding into words."""
-    where = found.where or f"the entry {found.dataset!r} in datasets.yml"
-    values = {"dataset": found.dataset, "n": found.n, "where": where, "add": f"add to {where}", **found.values}
+def write_words(kind: Kind, check: ImportCheck) -> Words:
+    where = check.where or f"the entry {check.dataset!r} in datasets.yml"
+    values = {"dataset": check.dataset, "n": check.n, "where": where, "add": f"add to {where}", **check.values}
 
     def fill(template: str) -> str:
         return _FORMATTER.vformat(template, (), values)
@@ -212,7 +202,6 @@ def write_words(kind: Kind, found: ImportCheck) -> Words:
 
 
 def largest_first(counts: Mapping[Any, int]) -> dict[str, int]:
-    """Sort counts, largest first, then by name."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -233,23 +222,22 @@ class _Formatter(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec.startswith("?"):
             return format_spec[1:].replace("%s", self.format_field(value, "")) if value else ""
-        one, _, more = format_spec.removeprefix("~").partition("|")
+        singular, _, plural = format_spec.removeprefix("~").partition("|")
         if isinstance(value, dict):
             return ", ".join(f"{name} ({n:,})" for name, n in [*value.items()][:MAX_LISTED])
         if format_spec.startswith("~"):
-            return one if (len(value) if isinstance(value, list) else value) == 1 else more
+            return singular if (len(value) if isinstance(value, list) else value) == 1 else plural
         if isinstance(value, list):
             rest = f" and {len(value) - MAX_LISTED:,} more" if len(value) > MAX_LISTED else ""
             names = ", ".join(value[:MAX_LISTED]) or "none"
-            return f"{one if len(value) == 1 else more} {names}{rest}".lstrip()
-        return counted(value, one, more) if one[:1].isalpha() else format(value, format_spec)
+            return f"{singular if len(value) == 1 else plural} {names}{rest}".lstrip()
+        return counted(value, singular, plural) if singular[:1].isalpha() else format(value, format_spec)
 
 
 _FORMATTER = _Formatter()
 
 
 def _declaration(dataset: DataSet) -> str:
-    """Name the place to declare a dataset, for a line to add."""
     if read_conversion(Path(dataset.declared).parent):
         return "the section brat of project.yml"
     return f"the entry {dataset.name!r} in {os.path.relpath(dataset.declared)}"

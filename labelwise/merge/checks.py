@@ -42,7 +42,7 @@ from labelwise.datasets.undeclared import Undeclared, patterns_in
 from labelwise.merge.check_kinds import (
     MAX_LISTED,
     Data,
-    Found,
+    Evidence,
     Kind,
     Merged,
     Words,
@@ -96,7 +96,7 @@ KEPT_BY = {Reason.MENTION_DIFFERS: "shifted", Reason.DISCONTINUOUS: "discontinuo
 # Queries that are too long for the tables.
 
 
-def _unusable_rows(data: Data) -> list[Found]:
+def _unusable_rows(data: Data) -> list[Evidence]:
     rows, spans = data.figures.rows, data.figures.labels(*USED, *UNUSED)
     bad = Counter({reason: rows[reason] for reason in ROW_PROBLEMS if rows[reason]})
     most = bad.total() >= MIN_SPANS and 2 * bad.total() > rows.total()
@@ -113,12 +113,14 @@ def _losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
     return used, lost, [reason for reason in UNUSED if lost & data.figures.labels(reason)]
 
 
-def _other_offsets(data: Data, problem: str) -> list[Found]:
+def _other_offsets(data: Data, problem: str) -> list[Evidence]:
     """Find datasets whose lost spans fit by one other reading ("declare"), by several ("files"), or as OTHER_TEXTS."""
     dataset, files = data.dataset, data.files
     better = best_readings(data.merged.trials, files)
-    best = next((one for one in better.values() if one.name in OTHER_TEXTS), next(iter(better.values()), None))
-    several = len({one.name for one in better.values()}) > 1 or len(better) < len(files)
+    best = next(
+        (reading for reading in better.values() if reading.name in OTHER_TEXTS), next(iter(better.values()), None)
+    )
+    several = len({reading.name for reading in better.values()}) > 1 or len(better) < len(files)
     if not best or problem != (best.name if best.name in OTHER_TEXTS else "files" if several else "declare"):
         return []
     names, groups = [], dict[str, list[str]]()
@@ -130,13 +132,13 @@ def _other_offsets(data: Data, problem: str) -> list[Found]:
         dataset.to_entry(name="-".join(filter(None, (dataset.name, name))), path=paths, offsets=name)
         for name, paths in sorted(groups.items())
     ]
-    n = sum(one.before for one in better.values()) if problem == "files" else best.before
+    n = sum(reading.before for reading in better.values()) if problem == "files" else best.before
     values: dict[str, Any] = {"reading": best.name, "left": best.after}
     values |= {"files": names, "entries": write_entries(entries)} if problem == "files" else {}
     return some(n, data.figures.sample(*_losses(data)[2]), **values)
 
 
-def _inside_words(data: Data) -> list[Found]:
+def _inside_words(data: Data) -> list[Evidence]:
     n = sum(data.merged.trials[file, INSIDE_WORDS, BEFORE] for file in data.files)
     used, lost, reasons = _losses(data)
     total = (used + lost).total()
@@ -145,44 +147,45 @@ def _inside_words(data: Data) -> list[Found]:
     return some(n, data.figures.sample(*reasons), all=total)
 
 
-def _other_script(data: Data) -> list[Found]:
+def _other_script(data: Data) -> list[Evidence]:
     off, lang = _off_tokens(data), data.merged.settings.lang
-    other = find_script(one.text for one in data.sample) if off else ""
-    return [one._replace(values={**one.values, "lang": lang, "other": other}) for one in off if other not in ("", lang)]
+    other = find_script(text.text for text in data.sample) if off else ""
+    words = {"lang": lang, "other": other}
+    return [evidence._replace(values={**evidence.values, **words}) for evidence in off if other not in ("", lang)]
 
 
 def _too_few(merged: Merged) -> bool:  # texts, so that no ratio fills the splits
     return 0 < sum(merged.ledger.texts[split] for split in SPLITS) < len(SPLITS)
 
 
-def _empty_splits(merged: Merged, *names: Split) -> Iterator[Found]:
-    """Find empty splits that a hash could have filled, with a salt that leaves none empty, if there is one."""
+def _empty_splits(merged: Merged, *names: Split) -> Iterator[Evidence]:
+    """Find empty splits that a hash could have filled; suggest a salt that fills all splits."""
     settings, texts = merged.settings, merged.ledger.texts
     if _too_few(merged):
         return
     dev, test = settings.dev_ratio, settings.test_ratio
     shares: dict[Split, float] = {"train": 1 - dev - test, "dev": dev, "test": test}
-    wanted = {split for split, share in shares.items() if share > 0}
-    empty = [split for split in names if split in wanted and not texts[split]]
+    filled = {split for split, share in shares.items() if share > 0}
+    empty = [split for split in names if split in filled and not texts[split]]
     chosen: dict[str, str] = {}
     for group in read_groups(merged.corpus, merged=False, columns=("text", "split", "chosen_by")) if empty else ():
         inside = group.texts.filter(pc.is_valid(group.texts["split"]))
         chosen |= read_columns(inside, "text", "chosen_by")
     if chosen and {*chosen.values()} == {"declared"}:
         return
-    alone = {one.split for one in merged.datasets} == {"auto"} and settings.near_duplicates != "group"
-    alone = alone and not settings.split_by and len(chosen) >= len(wanted)
-    salts = map(str, range(1, MAX_SALTS)) if alone else ()
+    by_hash = {dataset.split for dataset in merged.datasets} == {"auto"} and settings.near_duplicates != "group"
+    by_hash = by_hash and not settings.split_by and len(chosen) >= len(filled)
+    salts = map(str, range(1, MAX_SALTS)) if by_hash else ()
     salted = ((salt, msgspec.structs.replace(settings, split_salt=salt)) for salt in salts)
-    found = next((salt for salt, new in salted if {hashed_split(key, new) for key in chosen} == wanted), "")
+    salt = next((salt for salt, new in salted if {hashed_split(key, new) for key in chosen} == filled), "")
     for split in empty:
-        yield Found(values={"split": split, "salt": found})
+        yield Evidence(values={"split": split, "salt": salt})
 
 
-def _other_name(data: Data, stops: bool) -> list[Found]:
+def _other_name(data: Data, stops: bool) -> list[Evidence]:
     """Find undeclared labels with many (`stops`) or few spans that may be another name of a declared label.
 
-    The declared one has no span, or no text has spans of both, beyond chance; of several, the most similar name.
+    The declared label has no span, or no text has spans of both, beyond chance; of several, the most similar name.
     """
     undeclared, used = data.figures.labels(Reason.UNDECLARED), data.figures.labels(*USED)
     olds = [old for old, n in undeclared.items() if n >= MIN_SPANS]
@@ -191,10 +194,10 @@ def _other_name(data: Data, stops: bool) -> list[Found]:
     without = {*data.dataset.labels} - data.figures.labels(*Reason).keys()
     texts: Counter[str] = Counter()
     shared: Counter[tuple[str, str]] = Counter()
-    for of in data.label_texts(*USED, Reason.UNDECLARED):
-        texts.update({label: len(found) for label, found in of.items()})
-        shared.update({(old, new): len(of[old] & of[new]) for old in olds for new in data.dataset.labels})
-    found = []
+    for keys in data.label_texts(*USED, Reason.UNDECLARED):
+        texts.update({label: len(keys_of_label) for label, keys_of_label in keys.items()})
+        shared.update({(old, new): len(keys[old] & keys[new]) for old in olds for new in data.dataset.labels})
+    evidence = []
     for old in olds:
         apart = [
             new
@@ -208,19 +211,21 @@ def _other_name(data: Data, stops: bool) -> list[Found]:
         n = undeclared[old]
         if new and stops == (n >= MIN_OTHER_NAME * (n + used[new])):
             line = encode_yaml({"rename": data.dataset.rename | {old: new}}).strip()
-            found += some(n, data.figures.sample(Reason.UNDECLARED), old=old, new=new, line=line)
-    return found
+            evidence += some(n, data.figures.sample(Reason.UNDECLARED), old=old, new=new, line=line)
+    return evidence
 
 
-def _most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
+def _most_spans_lost(data: Data, helped: Reason | None = None) -> list[Evidence]:
     used, lost, reasons = _losses(data)
     offsets = best_readings(data.merged.trials, data.files) or _inside_words(data) or _other_script(data)
     if lost.total() < MIN_SPANS or lost.total() <= used.total() or offsets or _other_name(data, stops=True):
         return []
     why = largest_first(Counter({reason: (lost & data.figures.labels(reason)).total() for reason in reasons}))
-    made, first = read_conversion(Path(data.dataset.declared).parent), next(iter(why))
-    option = KEPT_BY.get(Reason(first)) if made else None
-    helps = made is not None and option is not None and getattr(made.how, option) == getattr(DEFAULTS, option)
+    conversion, first = read_conversion(Path(data.dataset.declared).parent), next(iter(why))
+    option = KEPT_BY.get(Reason(first)) if conversion else None
+    helps = (
+        conversion is not None and option is not None and getattr(conversion.how, option) == getattr(DEFAULTS, option)
+    )
     if helped != (first if helps else None):
         return []
     sample = data.figures.sample(*sorted(reasons, key=[*why].index))
@@ -230,53 +235,55 @@ def _most_spans_lost(data: Data, helped: Reason | None = None) -> list[Found]:
     return some(lost.total(), sample, all=(lost + used).total(), reasons=why, **values)
 
 
-def _odd_labels(data: Data, problem: str) -> list[Found]:
+def _odd_labels(data: Data, problem: str) -> list[Evidence]:
     used, lost, reasons = _losses(data)
     spans = used + lost
     if not spans or not any(file.path.name.endswith(TABLES) for file in data.dataset.files):
         return []
     bare = sorted(label for label in spans if label in TAG_PREFIXES or re.search(r"[=|]", label))
     once = [label for label, n in spans.items() if n == 1]
-    found = {
+    problems = {
         "tags without labels": bare if 2 * sum(spans[label] for label in bare) >= spans.total() else [],
         "words as labels": sorted(label for label in spans if label and not re.search(r"\w", label)),
         "labels used once": once if len(spans) >= MIN_SPANS and 2 * len(once) > len(spans) else [],
     }
-    if problem != next((name for name, labels in found.items() if labels), ""):
+    if problem != next((name for name, labels in problems.items() if labels), ""):
         return []
-    return some(len(found[problem]), data.figures.sample(*reasons), all=len(spans), labels=found[problem][:MAX_LISTED])
+    return some(
+        len(problems[problem]), data.figures.sample(*reasons), all=len(spans), labels=problems[problem][:MAX_LISTED]
+    )
 
 
 def _replaced_labels(data: Data) -> Counter[str]:
     """Count superseded spans of labels without other spans, superseded by rows of other labels."""
     if data.figures.passes["disjoint"] < MIN_COPIES * data.figures.passes["rows"]:
         return Counter()
-    left = data.figures.labels(*(reason for reason in Reason if reason not in SUPERSEDED))
-    gone = {*data.dataset.labels} - left.keys()
+    others = data.figures.labels(*(reason for reason in Reason if reason not in SUPERSEDED))
+    gone = {*data.dataset.labels} - others.keys()
     return Counter({label: n for label, n in data.figures.replaced.items() if n >= MIN_SPANS and label in gone})
 
 
-def _label_after_label(data: Data) -> list[Found]:
+def _label_after_label(data: Data) -> list[Evidence]:
     gone = _replaced_labels(data)
     others = [label for label in data.dataset.labels if label not in gone]
     return some(gone.total(), data.figures.sample(ALONE), labels=largest_first(gone), others=others)
 
 
-def _replaced_spans(data: Data, stops: bool) -> list[Found]:
+def _replaced_spans(data: Data, stops: bool) -> list[Evidence]:
     alone, total = data.figures.passes[ALONE], data.figures.labels(*USED).total() + data.figures.replaced.total()
     if alone < MIN_SPANS or data.dataset.duplicates or _replaced_labels(data) or stops != (2 * alone > total):
         return []
     return some(alone, data.figures.sample(ALONE), all=total)
 
 
-def _off_tokens(data: Data) -> list[Found]:
+def _off_tokens(data: Data) -> list[Evidence]:
     lost = data.figures.labels(Reason.MISALIGNED).total()
     total = lost + data.figures.labels(*USED).total()
     many = lost >= max(MIN_SPANS, MIN_OFF_TOKENS * total)
     return some(many and lost, data.figures.sample(Reason.MISALIGNED), all=total)
 
 
-def _copied_answers(data: Data) -> Iterator[Found]:
+def _copied_answers(data: Data) -> Iterator[Evidence]:
     name, answers = data.dataset.name, data.figures.rows.total()
     for other, figures in data.merged.figures.items():
         n, more = data.figures.copies[other] + figures.copies[name], figures.rows.total()
@@ -289,13 +296,13 @@ def _conversions(merged: Merged) -> Iterator[Conversion]:
     yield from filter(None, map(read_conversion, folders))
 
 
-def _folders_of_other_labels(merged: Merged) -> Iterator[Found]:
-    for made in _conversions(merged):
-        named = [f"{name or 'the top'} ({', '.join(labels)})" for name, labels in made.disjoint.items()]
+def _folders_of_other_labels(merged: Merged) -> Iterator[Evidence]:
+    for conversion in _conversions(merged):
+        named = [f"{name or 'the top'} ({', '.join(labels)})" for name, labels in conversion.disjoint.items()]
         yield from some(len(named), folders=named)
 
 
-def _unused_renames(merged: Merged) -> list[Found]:
+def _unused_renames(merged: Merged) -> list[Evidence]:
     unused = [
         f"{name}: {old} to {new}"
         for name, of in merged.ledger.renamed.items()
@@ -306,7 +313,7 @@ def _unused_renames(merged: Merged) -> list[Found]:
     return some(len(unused), labels=sorted(unused))
 
 
-def _same_annotator(merged: Merged) -> Iterator[Found]:
+def _same_annotator(merged: Merged) -> Iterator[Evidence]:
     for (one, other), counts in merged.ledger.pairs.items():
         f = pairwise_f(counts["both"], counts["spans"]) or 0.0
         anonymous = {one, other} <= merged.ledger.datasets.keys()
@@ -317,30 +324,30 @@ def _same_annotator(merged: Merged) -> Iterator[Found]:
             yield from some(counts["texts"], one=one, other=other, f=f, part=part if whole else "")
 
 
-def _unknown_annotators(merged: Merged) -> list[Found]:
+def _unknown_annotators(merged: Merged) -> list[Evidence]:
     people = {who for figures in merged.figures.values() for who in figures.people if who is not None}
     names = unknown_annotators(merged.settings.annotators, people)
     return some(len(names), names=names)
 
 
-def _unmatched_people(data: Data) -> list[Found]:
+def _unmatched_people(data: Data) -> list[Evidence]:
     known = {who for who in data.figures.people if who is not None}
     names = sorted({*data.dataset.annotators.values()} - known) if known else []
     return some(len(names), names=names, known=sorted(filter(None, known)))
 
 
-def _out_of_order(merged: Merged) -> list[Found]:
+def _out_of_order(merged: Merged) -> list[Evidence]:
     counts = Counter({name: figures.out_of_order for name, figures in merged.figures.items() if figures.out_of_order})
     return some(counts.total(), datasets=largest_first(counts))
 
 
-def _without_split_key(merged: Merged) -> list[Found]:
+def _without_split_key(merged: Merged) -> list[Evidence]:
     groups = read_groups(merged.corpus, merged=False, columns=("text", "chosen_by")) if merged.settings.split_by else ()
     texts = sum(count(group.texts, "chosen_by")["hash"] for group in groups)
     return some(texts, key=merged.settings.split_by)
 
 
-def _outvoted_spans(merged: Merged) -> list[Found]:
+def _outvoted_spans(merged: Merged) -> list[Evidence]:
     spans = 0
     for group in read_groups(merged.corpus, merged=False) if merged.ledger.spans[Reason.OUTVOTED] else ():
         outvoted, settled = where(group.spans, "reason", [Reason.OUTVOTED]), find_settled(group)
@@ -348,34 +355,34 @@ def _outvoted_spans(merged: Merged) -> list[Found]:
     return some(spans)
 
 
-def _labels_without_gold(merged: Merged, split: str) -> list[Found]:
+def _labels_without_gold(merged: Merged, split: str) -> list[Evidence]:
     gold = merged.ledger.gold.get(split) or Counter()
     labels = sorted(label for label in merged.ledger.labels if not gold[label])
     return some(len(labels), labels=labels) if merged.ledger.texts[split] and not _too_few(merged) else []
 
 
-def _unrelated_datasets(merged: Merged) -> list[Found]:
+def _unrelated_datasets(merged: Merged) -> list[Evidence]:
     """Find groups of datasets that share neither texts nor labels (also `absent` ones); name one of each."""
-    groups: dict[str, set[str]] = {one.name: {one.name} for one in merged.datasets}
+    groups: dict[str, set[str]] = {dataset.name: {dataset.name} for dataset in merged.datasets}
     labels: dict[str, str] = {}
     shared = [(name, other) for name, figures in merged.figures.items() for other in figures.shared if name in groups]
     named = [
-        (one.name, labels.setdefault(label, one.name))
-        for one in merged.datasets
-        for label in (*one.labels, *one.absent)
+        (dataset.name, labels.setdefault(label, dataset.name))
+        for dataset in merged.datasets
+        for label in (*dataset.labels, *dataset.absent)
     ]
     for name, other in (*shared, *named):
         if groups[name] is not groups[other]:
             joined = groups[name] | groups[other]
             groups.update(dict.fromkeys(joined, joined))
-    apart = [one for one in merged.datasets if merged.ledger.datasets[one.name]["rows"]]
-    names = [*{id(groups[one.name]): one.name for one in reversed(apart)}.values()][::-1]
+    apart = [dataset for dataset in merged.datasets if merged.ledger.datasets[dataset.name]["rows"]]
+    names = [*{id(groups[dataset.name]): dataset.name for dataset in reversed(apart)}.values()][::-1]
     return some(merged.settings.coverage == "by-label" and len(names) > 1, names=names)
 
 
-def _overlapped_labels(data: Data) -> Iterator[Found]:
+def _overlapped_labels(data: Data) -> Iterator[Evidence]:
     used = data.figures.labels(*USED)
-    same = {found.values["old"] for found in _same_spans(data.merged.ledger)}
+    same = {evidence.values["old"] for evidence in _same_spans(data.merged.ledger)}
     lost: Counter[str] = Counter()
     for (label, _), n in data.figures.overlapped.items():
         lost[label] += n
@@ -383,14 +390,14 @@ def _overlapped_labels(data: Data) -> Iterator[Found]:
         many = label not in same and n >= max(MIN_SPANS, MIN_OVERLAPPED * used[label])
         if many and data.merged.settings.overlap == "longest":
             winners = {other: count for (one, other), count in data.figures.overlapped.items() if one == label}
-            yield Found(n, {"all": used[label], "label": label, "others": [*largest_first(winners)]})
+            yield Evidence(n, {"all": used[label], "label": label, "others": [*largest_first(winners)]})
 
 
-def _similar_labels(ledger: Ledger) -> Iterator[Found]:
+def _similar_labels(ledger: Ledger) -> Iterator[Evidence]:
     for pair in combinations(ledger.labels, 2):
         if len({*map(simplify, pair)}) == 1:
             old, new = sorted(pair, key=lambda label: ledger.labels[label]["gold"])
-            yield Found(values={"old": old, "new": new})
+            yield Evidence(values={"old": old, "new": new})
 
 
 def simplify(label: str) -> str:
@@ -402,7 +409,7 @@ def simplify(label: str) -> str:
     return re.sub(r"[\s_-]", "", unicodedata.normalize("NFKC", label).casefold()).removesuffix("s")
 
 
-def _same_spans(ledger: Ledger) -> Iterator[Found]:
+def _same_spans(ledger: Ledger) -> Iterator[Evidence]:
     for old, of in ledger.dropped_spans.get(Reason.SAME_SPAN, {}).items():
         for new, n in of.items():
             gold = [ledger.labels[label]["gold"] for label in (old, new)]
@@ -410,21 +417,21 @@ def _same_spans(ledger: Ledger) -> Iterator[Found]:
                 yield from some(n, all=gold[0], old=old, new=new)
 
 
-def _renamed_elsewhere(data: Data) -> Iterator[Found]:
+def _renamed_elsewhere(data: Data) -> Iterator[Evidence]:
     renames = data.merged.ledger.renamed.get(data.dataset.name, {})
     targets = {new for to in renames.values() for new in to}
     for old, to in renames.items():
         if old in data.merged.ledger.labels and old not in targets:
-            yield Found(values={"old": old, "new": min(to)})
+            yield Evidence(values={"old": old, "new": min(to)})
 
 
-def _tokenizer_without_rules(merged: Merged) -> list[Found]:
+def _tokenizer_without_rules(merged: Merged) -> list[Evidence]:
     rules, nlp = merged.settings.tokenizer, load_tokenizer(merged.settings).nlp
     extended = bool(rules.infixes or rules.no_exceptions) and not has_rules(nlp)
     return some(extended, tokenizer=type(nlp.tokenizer).__name__)
 
 
-def _files_of_other_labels(data: Data) -> list[Found]:
+def _files_of_other_labels(data: Data) -> list[Evidence]:
     ledger, dataset = data.merged.ledger, data.dataset
     lost = [label for label in dataset.labels if not ledger.labels[label]["gold"]]
     if len(dataset.files) == 1 or len(dataset.labels) == 1 or not ledger.spans[Reason.IN_SUPERSEDED]:
@@ -556,9 +563,9 @@ READING: tuple[Kind, ...] = (
     Kind(
         "files missing in a split",
         lambda merged: [
-            Found(max(files.values()), {"split": split, "files": [*files]})
-            for made in _conversions(merged)
-            for split, files in made.lacking.items()
+            Evidence(max(files.values()), {"split": split, "files": [*files]})
+            for conversion in _conversions(merged)
+            for split, files in conversion.lacking.items()
         ],
         "No text of {split} has {files:a file|files}, but texts of other splits do: gold may be missing.",
         "Fetch these files; or list the `labels` of the other files alone, such as BioNLP's .a1, in the section brat "
@@ -567,9 +574,9 @@ READING: tuple[Kind, ...] = (
     Kind(
         "empty annotation files",
         lambda merged: [
-            Found(made.empty, {"all": made.documents})
-            for made in _conversions(merged)
-            if MIN_EMPTY <= made.empty >= MIN_EMPTY_SHARE * made.documents and not made.how.empty_ann
+            Evidence(conversion.empty, {"all": conversion.documents})
+            for conversion in _conversions(merged)
+            if MIN_EMPTY <= conversion.empty >= MIN_EMPTY_SHARE * conversion.documents and not conversion.how.empty_ann
         ],
         "{n:,} of {all:annotated brat document} have an empty .ann file, and count as texts without entities.",
         "If they aren't annotated yet (brat needs an empty file for each document), add to the section brat of "
@@ -608,7 +615,9 @@ READING: tuple[Kind, ...] = (
     dataset_check(
         "anonymous answers",
         lambda data: [
-            Found(texts, {"name": name}) for name, texts in sorted(data.figures.unnamed.items()) if texts >= MIN_SPANS
+            Evidence(texts, {"name": name})
+            for name, texts in sorted(data.figures.unnamed.items())
+            if texts >= MIN_SPANS
         ],
         "{n:text was|texts were} answered by {name!r} and anonymously; these count as two annotators",
         "If {name!r} gave both, {add}",
@@ -639,7 +648,7 @@ ADVICE: tuple[Kind, ...] = (
     Kind(
         "undeclared labels",
         lambda merged: each_of(
-            "labels", {name: one.labels(Reason.UNDECLARED) for name, one in merged.figures.items()}, "{}: {}"
+            "labels", {name: figures.labels(Reason.UNDECLARED) for name, figures in merged.figures.items()}, "{}: {}"
         ),
         "Spans of undeclared labels aren't used: {labels}.",
         "If the texts were annotated for a label, add it to the labels of their dataset in datasets.yml.",
@@ -678,7 +687,7 @@ ADVICE: tuple[Kind, ...] = (
     dataset_check(
         "texts of other splits",
         lambda data: [
-            Found(rows, {"other": other})
+            Evidence(rows, {"other": other})
             for other, rows in data.figures.split_conflict.items()
             if rows >= MIN_OTHER_SPLIT * data.figures.rows.total()
         ],
@@ -687,7 +696,9 @@ ADVICE: tuple[Kind, ...] = (
     ),
     Kind(
         "replaced answers",
-        lambda merged: each_of("datasets", {name: one.replaced_by for name, one in merged.figures.items()}, "{} by {}"),
+        lambda merged: each_of(
+            "datasets", {name: figures.replaced_by for name, figures in merged.figures.items()}, "{} by {}"
+        ),
         "{n:answer was|answers were} replaced by a later answer of the same annotator in another dataset: {datasets}.",
         "If two people share a name, give an entry `annotator: {{NAME: ANOTHER}}` in datasets.yml.",
     ),
@@ -849,37 +860,40 @@ FILES = (
 KINDS = {kind.name: kind for kind in (*READING, *ADVICE, *FILES)}
 
 
-def check_undeclared(folder: Path, left: Iterable[Undeclared]) -> Iterator[ImportCheck]:
+def check_undeclared(folder: Path, undeclared: Iterable[Undeclared]) -> Iterator[ImportCheck]:
     """Yield undeclarable files of a folder, each with the entry to add."""
-    for one in left:
-        file = folder / one.entry.paths[0]
+    for candidate in undeclared:
+        file = folder / candidate.entry.paths[0]
         patterns = patterns_in(file) if file.is_dir() else []
-        path, labels = patterns or one.entry.path, one.entry.labels or ("LABEL",)
-        entry = write_entries([msgspec.structs.replace(one.entry, path=path, labels=labels)])
-        other = "undeclared file" if one.readable else "unreadable file"
+        path, labels = patterns or candidate.entry.path, candidate.entry.labels or ("LABEL",)
+        entry = write_entries([msgspec.structs.replace(candidate.entry, path=path, labels=labels)])
+        other = "undeclared file" if candidate.readable else "unreadable file"
         kind = other if patterns or file.name.endswith(SUFFIXES) else "no data"
-        values = {"file": str(file), "problem": one.problem, "declarations": str(folder / DATASETS), "entry": entry}
-        yield ImportCheck(kind=kind, dataset=one.entry.name, values=values)
+        values = {
+            "file": str(file),
+            "problem": candidate.problem,
+            "declarations": str(folder / DATASETS),
+            "entry": entry,
+        }
+        yield ImportCheck(kind=kind, dataset=candidate.entry.name, values=values)
 
 
 def find_checks(merged: Merged) -> list[ImportCheck]:
-    """List the findings of all checks, stopping ones first; if there are some, without advice."""
-    found = sorted((one for kind in READING for one in kind.find(merged)), key=lambda one: not one.stops)
-    stopped = any(one.stops for one in found)
-    return found if stopped else [*found, *(one for kind in ADVICE for one in kind.find(merged))]
+    """Run all checks, stopping ones first; if some stop, without advice."""
+    checks = sorted((check for kind in READING for check in kind.find(merged)), key=lambda check: not check.stops)
+    stopped = any(check.stops for check in checks)
+    return checks if stopped else [*checks, *(check for kind in ADVICE for check in kind.find(merged))]
 
 
-def describe(found: ImportCheck) -> Words:
-    """Return the words of a finding."""
-    return write_words(KINDS[found.kind], found)
+def describe(check: ImportCheck) -> Words:
+    return write_words(KINDS[check.kind], check)
 
 
-def print_checks(found: Iterable[ImportCheck]) -> None:
-    """Print findings with examples, remedy and lines to paste."""
-    for one in found:
-        sentence, remedy, lines = describe(one)
-        (msg.fail if one.stops else msg.warn)(sentence)
-        for place in one.sample or one.places:
+def print_checks(checks: Iterable[ImportCheck]) -> None:
+    for check in checks:
+        sentence, remedy, lines = describe(check)
+        (msg.fail if check.stops else msg.warn)(sentence)
+        for place in check.sample or check.places:
             print(f"    {place}")
         if remedy:
             msg.more(f"{remedy}:" if lines else remedy)

@@ -41,7 +41,7 @@ class Account(NamedTuple):
 
 
 def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet]) -> Account:
-    """Write the tables from their parts, in order, and count them meanwhile."""
+    """Write the tables from their parts, in order, and count them."""
     renames = {dataset.name: dataset.rename for dataset in datasets}
     ledger = new_ledger(all_labels(datasets), [dataset.name for dataset in datasets], renames)
     sources = SourceCounts(Counter(), Counter())
@@ -102,9 +102,9 @@ def first_problem(corpus: Path) -> str:
     """Name dataset, file, line and reason of the first unusable row, or else span."""
     for kind, reasons in (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS)):
         places = (
-            (one["dataset"], one["file"], one["line"], queries.describe(one))
+            (row["dataset"], row["file"], row["line"], queries.describe(row))
             for group in read_groups(corpus, merged=False)
-            for one in queries.where(getattr(group, kind), "reason", reasons).to_pylist()
+            for row in queries.where(getattr(group, kind), "reason", reasons).to_pylist()
         )
         if first := min(places, default=None):
             dataset, file, line, why = first
@@ -121,7 +121,7 @@ def write_rest(
     keys: Mapping[Split, str],
     partitions: Mapping[str, str],
 ) -> None:
-    """Write all other files of a corpus; `keys` and `partitions` are digests by split, and by file."""
+    """Write a corpus's other files; `keys` and `partitions` are digests by split, and by file."""
     labels = list(ledger.labels)
     write_checks(folder, ledger.checks)
     write_tokenizer(folder / "tokenizer.json", nlp, settings.tokenizer)
@@ -146,7 +146,7 @@ def write_metrics(metrics: Path, digest: Path, ledger: Ledger, partitions: Mappi
 
 
 def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:
-    """Write the files for `spacy.read_labels.v1`: for spaCy's ner counts by action of the parser, else a list."""
+    """Write the files for `spacy.read_labels.v1`: counts by action of the parser for spaCy's ner, and a list."""
     folder.mkdir()
     ner: Any = nlp.create_pipe("ner")
     actions = ner.moves.get_actions(entity_types=sorted(labels))

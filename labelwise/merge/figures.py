@@ -54,26 +54,23 @@ class Figures:
     samples: defaultdict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
 
     def labels(self, *reasons: str) -> Counter[str]:
-        """Count the spans with some outcomes, by label."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for (label, reason), n in self.spans.items():
             if reason in reasons:
-                found[label] += n
-        return found
+                counts[label] += n
+        return counts
 
     def sample(self, *reasons: str) -> list[dict[str, Any]]:
-        """Return the first rows with some outcomes."""
-        return [one for reason in reasons for one in self.samples[reason]][:SAMPLE]
+        return [row for reason in reasons for row in self.samples[reason]][:SAMPLE]
 
 
-def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
-    """Add the counts of a row group, by dataset."""
+def add_figures(all_figures: defaultdict[str, Figures], group: Group) -> None:
     rows = queries.of_sources(group.rows)
     reasons = pc.take(group.spans["reason"], queries.firsts(group.spans))
     spans = group.spans.set_column(group.spans.schema.get_field_index("reason"), "reason", reasons)
     kept = queries.with_kept(group.rows, "row", "dataset")
-    again = pc.fill_null(pc.greater(rows["row"][1:], 0), fill_value=False)  # of the text of the row before
-    pairs = pa.table({"dataset": rows["dataset"][1:], "by": rows["dataset"][:-1]}).filter(again)
+    repeated = pc.fill_null(pc.greater(rows["row"][1:], 0), fill_value=False)  # of the text of the row before
+    pairs = pa.table({"dataset": rows["dataset"][1:], "by": rows["dataset"][:-1]}).filter(repeated)
     overlapped = queries.where(queries.with_kept(group.spans, "span", "dataset"), "reason", OVERLAPPED)
     for name, counts in {
         "rows": queries.count(rows, "dataset", "reason"),
@@ -85,60 +82,58 @@ def add_figures(found: defaultdict[str, Figures], group: Group) -> None:
         "overlapped": _of_others(queries.count(overlapped, "dataset", "label", "by")),
     }.items():
         for (dataset, *key), n in counts.items():
-            getattr(found[dataset], name)[key[0] if len(key) == 1 else tuple(key)] += n
+            getattr(all_figures[dataset], name)[key[0] if len(key) == 1 else tuple(key)] += n
     for dataset, n in queries.count(group.rows.filter(group.rows["out_of_order"]), "dataset").items():
-        found[dataset].out_of_order += n
-    _sample(found, group, rows, ROW_PROBLEMS)
-    _sample(found, group, spans, UNUSED)
-    _count_replaced(found, group)
-    _compare_passes(found, group)
-    _find_unnamed(found, group)
+        all_figures[dataset].out_of_order += n
+    _sample(all_figures, group, rows, ROW_PROBLEMS)
+    _sample(all_figures, group, spans, UNUSED)
+    _count_replaced(all_figures, group)
+    _compare_passes(all_figures, group)
+    _find_unnamed(all_figures, group)
 
 
 def _of_others(counts: Counter[Any]) -> Counter[Any]:
-    """Keep counts whose last value isn't the first, the dataset."""
     return Counter({key: n for key, n in counts.items() if key[0] != key[-1]})
 
 
-def _sample(found: Mapping[str, Figures], group: Group, table: pa.Table, reasons: Sequence[str]) -> None:
+def _sample(all_figures: Mapping[str, Figures], group: Group, table: pa.Table, reasons: Sequence[str]) -> None:
     for dataset, reason in queries.count(queries.where(table, "reason", reasons), "dataset", "reason"):
-        kept = found[dataset].samples[reason]
-        if len(kept) < SAMPLE:
+        sample = all_figures[dataset].samples[reason]
+        if len(sample) < SAMPLE:
             chosen = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["reason"], reason)))
-            kept += _with_split(group, chosen.slice(0, SAMPLE - len(kept)))
+            sample += _with_split(group, chosen.slice(0, SAMPLE - len(sample)))
 
 
-def _find_unnamed(found: Mapping[str, Figures], group: Group) -> None:
-    """Count texts with named and anonymous answers of one dataset that count as several annotators'."""
+def _find_unnamed(all_figures: Mapping[str, Figures], group: Group) -> None:
+    """Count texts with named and anonymous answers of one dataset, which count as several annotators'."""
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["version"]), 0))
     people: defaultdict[tuple[str, str], set[str | None]] = defaultdict(set)
     for text, dataset, who in read_columns(rows, "text", "dataset", "who"):
         people[text, dataset].add(who)
     for (_, dataset), names in people.items():
         if None in names:
-            found[dataset].unnamed.update(name for name in names if name)
+            all_figures[dataset].unnamed.update(name for name in names if name)
 
 
-def _count_replaced(found: Mapping[str, Figures], group: Group) -> None:
-    """Count answers replaced by the same annotator's later answer in another dataset, by label."""
+def _count_replaced(all_figures: Mapping[str, Figures], group: Group) -> None:
     rows = group.rows.filter(pc.greater(pc.list_value_length(group.rows["superseded"]), 0))
     dataset, first = group.rows["dataset"].to_pylist(), pc.index_in(rows["text"], group.rows["text"]).to_pylist()
     for name, start, by in zip(rows["dataset"].to_pylist(), first, rows["superseded_by"].to_pylist(), strict=True):
         others = (dataset[start + row] for row in by if row is not None)
-        found[name].replaced_by.update(other for other in others if other != name)
+        all_figures[name].replaced_by.update(other for other in others if other != name)
 
 
-def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
-    """Compare the spans of superseded rows and of the rows that replaced them."""
+def _compare_passes(all_figures: Mapping[str, Figures], group: Group) -> None:
+    """Compare spans of superseded rows with those of the rows that replaced them."""
     lost = queries.where(group.spans, "reason", SUPERSEDED)
     lost = lost.filter(pc.and_(pc.equal(lost["verdict"], "accept"), pc.is_valid(lost["row"])))
     for (dataset, label), n in queries.count(lost, "dataset", "label").items():
-        found[dataset].replaced[label] += n
+        all_figures[dataset].replaced[label] += n
     texts = pc.unique(lost["text"])
     rows = {(row["text"], row["row"]): row for row in _of(group.rows, texts)}
-    marked: defaultdict[tuple[str, int], dict[tuple[int, int, str], str]] = defaultdict(dict)
+    verdicts: defaultdict[tuple[str, int], dict[tuple[int, int, str], str]] = defaultdict(dict)
     for span in _of(group.spans.select(["text", "row", "start", "end", "label", "verdict"]), texts):
-        marked[span["text"], span["row"]][span["start"], span["end"], span["label"]] = span["verdict"]
+        verdicts[span["text"], span["row"]][span["start"], span["end"], span["label"]] = span["verdict"]
     places: defaultdict[tuple[str, int], dict[int, tuple[int, int, str]]] = defaultdict(dict)  # by place in `lost`
     for place, (text, number, start, end, label) in enumerate(
         read_columns(lost, "text", "row", "start", "end", "label")
@@ -146,15 +141,15 @@ def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
         places[text, number][place] = (start, end, label)
     for (text, number), dropped_spans in places.items():
         row = rows[text, number]
-        figures = found[row["dataset"]]
+        figures = all_figures[row["dataset"]]
         by = [row["kept_row"]] if row["reason"] == Reason.SUPERSEDED else row["superseded_by"]
-        instead_of = [rows[text, other] for other in by if other is not None]
-        instead = {span: verdict for kept in instead_of for span, verdict in marked[text, kept["row"]].items()}
-        labels = {label for (_, _, label), verdict in instead.items() if verdict == "accept"}
-        own = {span for span, verdict in marked[text, number].items() if verdict == "accept"}
+        replacing = [rows[text, other] for other in by if other is not None]
+        replacing_spans = {span: verdict for kept in replacing for span, verdict in verdicts[text, kept["row"]].items()}
+        labels = {label for (_, _, label), verdict in replacing_spans.items() if verdict == "accept"}
+        own = {span for span, verdict in verdicts[text, number].items() if verdict == "accept"}
         figures.passes.update({"rows": 1, "disjoint": labels.isdisjoint(label for _, _, label in own)})
-        if instead_of and not any(_is_later(kept, row) for kept in instead_of):
-            alone = [place for place, span in dropped_spans.items() if span not in instead]
+        if replacing and not any(_is_later(kept, row) for kept in replacing):
+            alone = [place for place, span in dropped_spans.items() if span not in replacing_spans]
             figures.passes[ALONE] += len(alone)
             sample = figures.samples[ALONE]
             if alone and len(sample) < SAMPLE:
@@ -162,7 +157,7 @@ def _compare_passes(found: Mapping[str, Figures], group: Group) -> None:
 
 
 def _is_later(kept: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Return whether a row replaces another by its time, file or dataset, not by its line alone."""
+    """Return whether a row replaces another by time, file or dataset, not by line alone."""
     times = (kept["when"], row["when"])
     return (kept["dataset"], kept["file"]) != (row["dataset"], row["file"]) or (
         None not in times and times[0] > times[1]

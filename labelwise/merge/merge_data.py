@@ -72,7 +72,7 @@ def merge_data(
     strict (bool): refuse unusable rows and spans.
     RAISES (InputError): if a declaration, a setting or, with `strict`, a row is wrong, a file changed meanwhile,
         another merge writes to the folder, or the disk is full.
-    RAISES (RuntimeError): if the counts don't balance, which is a bug.
+    RAISES (RuntimeError): if the counts don't balance, a bug.
     """
     declarations = [declarations] if isinstance(declarations, Path | str) else declarations
     datasets = load_datasets([Path(path).absolute() for path in declarations])
@@ -100,8 +100,8 @@ def merge_data(
             sources = complete_unanswered(sources, read)
             plan = plan_merging(sources, read, buckets, all_labels(datasets), settings)
             pairs = compare_texts(plan, settings, work, do)
-            inside = find_parts(plan, compare_lengths(sources, read), work, do)
-            joined = np.concatenate([np.empty(0, PAIR), *inside.values()])
+            parts = find_parts(plan, compare_lengths(sources, read), work, do)
+            joined = np.concatenate([np.empty(0, PAIR), *parts.values()])
             groups = group_texts(pairs, joined) if settings.near_duplicates == "group" else np.empty(0, GROUPED)
             jobs = give_each(plan, groups, decided)
             merged = list(progress(map_in_place(map_jobs, merge_range, jobs, work), "merge", len(plan)))
@@ -116,15 +116,15 @@ def merge_data(
         for split in SPLITS:
             (work / split).mkdir(exist_ok=True)
             (work / split).rename(corpus / split)
-        partitions = {name: digest for one in merged for name, digest in one.partitions.items()}
-        parts = [f"account-{job.number}" for job in plan] + [f"read-{source.number}" for source in sources]
-        parts += ["decisions", *(f"rest-{job.number}" for job in plan)]
-        account = write_account([work / name for name in parts], corpus, datasets)
+        partitions = {name: digest for result in merged for name, digest in result.partitions.items()}
+        part_names = [f"account-{job.number}" for job in plan] + [f"read-{source.number}" for source in sources]
+        part_names += ["decisions", *(f"rest-{job.number}" for job in plan)]
+        account = write_account([work / name for name in part_names], corpus, datasets)
         check_balance(account.sources, corpus, sources, read, buckets)
         ledger = account.ledger
         ledger.near_duplicates = write_pairs(pairs, corpus, sources)
-        trials: Trials = sum((one.trials for one in merged), Counter())
-        ledger.checks = find_checks(Merged(corpus, datasets, settings, ledger, account.figures, trials, inside))
+        trials: Trials = sum((result.trials for result in merged), Counter())
+        ledger.checks = find_checks(Merged(corpus, datasets, settings, ledger, account.figures, trials, parts))
         stopped = any(check.stops for check in ledger.checks)
         check_account(ledger, corpus, strict=strict, may_be_empty=may_be_empty or stopped)
         nlp = load_tokenizer(settings).nlp
@@ -137,7 +137,7 @@ def merge_data(
 def read_sources(
     sources: Sequence[Source], work: Path, settings: Settings, do: DoJobs
 ) -> tuple[list[ReadCounts], Buckets]:
-    """Read all sources into buckets; return the counts of each source, and the buckets."""
+    """Read all sources into buckets; return each source's counts, and the buckets."""
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
     written_texts.cache_clear()  # an earlier merge of this process may have written to a folder of the same name
@@ -166,17 +166,17 @@ def gather_decisions(decisions: Path | None, part: Path, buckets: Buckets) -> di
             elif row.problem:
                 add_problem(account, row.problem, "", row.file, "decision")
     same = read_same(buckets, {key for key, _ in rows})
-    found: dict[bytes, list[DecisionRow]] = {}
+    by_text: dict[bytes, list[DecisionRow]] = {}
     for key, row in rows:
-        found.setdefault(same.get(key, key), []).append(row)
-    return found
+        by_text.setdefault(same.get(key, key), []).append(row)
+    return by_text
 
 
 def plan_merging(
     sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Buckets, labels: list[str], settings: Settings
 ) -> list[MergeJob]:
-    """Plan the jobs. The number of partitions is a power of two: a few more texts don't change it."""
-    texts, text_bytes = buckets.count_texts(sum(one.tasks for one in read))
+    """Plan the jobs; the number of partitions is a power of two, so that a few more texts rarely change it."""
+    texts, text_bytes = buckets.count_texts(sum(counts.tasks for counts in read))
     least = max(1, ceil(texts / settings.docs_per_partition), ceil(text_bytes / TEXT_BYTES))
     partition_bits = (least - 1).bit_length()
     bits = min(partition_bits, buckets.bits)
@@ -203,9 +203,9 @@ def give_each(
     for key, rows in decisions.items():
         decided[range_of(key, plan[0].bits)][key] = rows
     for job in plan:
-        some = groups[slice(*np.searchsorted(ranges, (job.number, job.number + 1)))]
-        mine = {row["key"].tobytes(): SplitGroup(row["unit"].tobytes(), *read_splits(row)) for row in some}
-        yield msgspec.structs.replace(job, groups=mine, decisions=decided[job.number])
+        own_rows = groups[slice(*np.searchsorted(ranges, (job.number, job.number + 1)))]
+        own_groups = {row["key"].tobytes(): SplitGroup(row["unit"].tobytes(), *read_splits(row)) for row in own_rows}
+        yield msgspec.structs.replace(job, groups=own_groups, decisions=decided[job.number])
 
 
 def compare_texts(plan: Sequence[MergeJob], settings: Settings, work: Path, do: DoJobs) -> list[NearPair]:
@@ -218,14 +218,14 @@ def compare_texts(plan: Sequence[MergeJob], settings: Settings, work: Path, do: 
 
 
 def find_parts(plan: Sequence[MergeJob], wholes: Mapping[str, Sequence[str]], work: Path, do: DoJobs) -> Parts:
-    """Find texts that are parts of another dataset's; see `parts.compare_lengths`."""
+    """Find texts that are parts of another dataset's; see `parts`."""
     if not wholes:
         return {}
-    names = sorted({name for found in wholes.values() for name in found})
+    names = sorted({name for datasets in wholes.values() for name in datasets})
     jobs = [PartsJob(job, wholes, names) for job in plan]
     files = [work / name for name in do(write_parts, jobs, "parts")]
-    found: defaultdict[tuple[str, str], list[Rows]] = defaultdict(list)
+    tables: defaultdict[tuple[str, str], list[Rows]] = defaultdict(list)
     for parts in do(search_parts, [msgspec.structs.replace(job, files=files) for job in jobs], "search"):
-        for both, pairs in parts.items():
-            found[both].append(pairs)
-    return {both: np.concatenate(pairs) for both, pairs in found.items()}
+        for datasets, pairs in parts.items():
+            tables[datasets].append(pairs)
+    return {datasets: np.concatenate(pairs) for datasets, pairs in tables.items()}

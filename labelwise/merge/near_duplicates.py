@@ -50,7 +50,6 @@ class Text(NamedTuple):
 
     @classmethod
     def read(cls, row: Rows) -> "Text":
-        """Make a text from a row of a file."""
         return cls(row["key"].tobytes(), int(row["source"]), int(row["line"]), *read_splits(row))
 
 
@@ -63,7 +62,7 @@ class NearPair(NamedTuple):
 
 
 def sign_range(job: MergeJob, folder: Path) -> str:
-    """Write the signatures of a range of texts, and return the name of the file."""
+    """Write the signatures of a range of texts, and return the file's name."""
     name = f"signatures-{job.number}"
     with (folder / name).open("wb") as file:
         for text in job.texts(folder):  # a signature takes ten times as much as a list
@@ -92,7 +91,6 @@ def read_splits(row: Rows) -> tuple[Split | None, frozenset[Split]]:
 
 
 def sign(text: str) -> list[int]:
-    """Compute a text's MinHash signature. Composed letters keep words from ending at an accent."""
     words = WORDS.findall(unicodedata.normalize("NFKC", text).casefold()) or [text]
     minhash = RMinHash(BANDS * ROWS, 0)
     minhash.update([" ".join(words[i : i + SHINGLE]) for i in range(max(1, len(words) - SHINGLE + 1))])
@@ -119,8 +117,8 @@ def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
 def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> Rows:
     file = int(np.searchsorted(starts, number, side="right")) - 1
     offset = (number - int(starts[file])) * SIGNED.itemsize
-    found: Rows = np.fromfile(files[file], SIGNED, 1, offset=offset)[0]
-    return found
+    row: Rows = np.fromfile(files[file], SIGNED, 1, offset=offset)[0]
+    return row
 
 
 def _share_band(files: Sequence[Path], band: int, total: int) -> Iterator[tuple[int, int]]:
@@ -182,6 +180,6 @@ def group_texts(pairs: Iterable[NearPair], parts: Rows) -> Rows:
     declared, without = np.zeros((2, len(keys)), np.uint32)
     np.maximum.at(declared, groups, places["declared"][first])
     np.bitwise_or.at(without, groups, places["without"][first])
-    made = np.empty(len(keys), GROUPED)
-    made["key"], made["unit"], made["declared"], made["without"] = keys, keys[groups], declared[groups], without[groups]
-    return made
+    rows = np.empty(len(keys), GROUPED)
+    rows["key"], rows["unit"], rows["declared"], rows["without"] = keys, keys[groups], declared[groups], without[groups]
+    return rows

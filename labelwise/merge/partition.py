@@ -19,7 +19,7 @@ from labelwise.merge.buckets import Buckets, Text, range_of
 from labelwise.merge.read import Source
 from labelwise.merge.readings import Trials, try_readings
 from labelwise.merge.rules.answers import Answer, fits_split, left_out, make_answer
-from labelwise.merge.rules.decisions import judge
+from labelwise.merge.rules.decisions import resolve_decisions
 from labelwise.merge.rules.one_text import merge_text
 from labelwise.merge.rules.policies import COVERAGE
 from labelwise.merge.rules.settings import Settings, load_tokenizer
@@ -51,13 +51,11 @@ class MergeJob(msgspec.Struct, frozen=True):
         return f"texts, part {self.number + 1} of {1 << self.bits}"
 
     def texts(self, scratch: Path) -> Iterator[Text]:
-        """Yield the texts, sorted by key; see `Buckets.texts`."""
-        each = self.buckets.bits - self.bits
-        for number in range(self.number << each, (self.number + 1) << each):
+        bits = self.buckets.bits - self.bits
+        for number in range(self.number << bits, (self.number + 1) << bits):
             yield from self.buckets.texts(number, scratch)
 
     def answers(self, text: Text) -> list[Answer]:
-        """Make the answers about a text."""
         return [
             make_answer(number, task, self.sources[source].dataset, self.sources[source].file, source)
             for number, (source, task) in enumerate(text.tasks())
@@ -75,18 +73,20 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
     """Merge the texts of a range of keys, and write their Docs and tables."""
     tokenizer = load_tokenizer(job.settings)
     result = MergedRange({}, Counter())
-    left = dict(job.decisions)
+    pending = dict(job.decisions)
     with AccountWriter(folder / f"account-{job.number}") as account, bounded_vocab(tokenizer.nlp):
         for number, texts in groupby(job.texts(folder), lambda text: range_of(text.key, job.partition_bits)):
             docs: dict[Split, DocWriter] = {}
             for text in texts:
-                decisions = move_decisions(left.pop(text.key, []), text)
-                found = merge_one(text, decisions, job, tokenizer)
-                if found.made:
-                    try_readings(found, found.made, result.trials)
-                    writer = docs.setdefault(found.split, DocWriter())
-                    writer.add(found.made.doc, [*found.made.first], [*found.made.last])
-                add_text(account, text, found)
+                decisions = move_decisions(pending.pop(text.key, []), text)
+                text_result = merge_one(text, decisions, job, tokenizer)
+                if text_result.projection:
+                    try_readings(text_result, text_result.projection, result.trials)
+                    writer = docs.setdefault(text_result.split, DocWriter())
+                    writer.add(
+                        text_result.projection.doc, [*text_result.projection.first], [*text_result.projection.last]
+                    )
+                add_text(account, text, text_result)
                 account.end_text()
             account.flush()  # batches follow from partitions
             for split, writer in docs.items():
@@ -94,9 +94,9 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
                 (folder / split).mkdir(exist_ok=True)
                 result.partitions[name] = writer.write(folder / name)
     with AccountWriter(folder / f"rest-{job.number}") as account:
-        for key, rows in sorted(left.items()):
-            for judged in judge(rows, "", ())[0]:
-                add_decision(account, judged, key.hex(), None)
+        for key, rows in sorted(pending.items()):
+            for outcome in resolve_decisions(rows, "", ())[0]:
+                add_decision(account, outcome, key.hex(), None)
     return result
 
 
@@ -121,11 +121,11 @@ def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, token
         groups[DATASET] = merged.datasets
     merged = merged._replace(unit=unit_of(fitting, values, job.settings), groups=groups)
     try:
-        made = to_doc(tokenizer, merged, job.labels, job.settings, unmarked)
+        projection = to_doc(tokenizer, merged, job.labels, job.settings, unmarked)
     except InputError as error:
         first = next(answer for answer in answers if not left_out(answer))
         raise InputError(f"{first.place}: {text.text[:60]!r}: {error}") from error
-    return result._replace(made=made)
+    return result._replace(projection=projection)
 
 
 def _other_split(key: bytes, answers: Sequence[Answer], job: MergeJob, values: Mapping[str, str]) -> tuple[Split, str]:

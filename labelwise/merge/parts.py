@@ -41,7 +41,6 @@ class PartsJob(msgspec.Struct, frozen=True):
         return str(self.merge)
 
     def texts(self, folder: Path) -> Iterator[tuple[str, Text, set[str]]]:
-        """Yield each text, its place, and its datasets."""
         for text in self.merge.texts(folder):
             names = {self.merge.sources[source].dataset.name for source, _ in text.tasks()}
             yield text.text, find_place(self.merge, text), names
@@ -52,12 +51,12 @@ def compare_lengths(sources: Sequence[Source], read: Sequence[ReadCounts]) -> di
     lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for source, counts in zip(sources, read, strict=True):
         lengths[source.dataset.name] += counts.lengths
-    middle = {name: _median(found) for name, found in lengths.items() if found}
-    found = {
-        whole: [name for name, one in middle.items() if MIN_LENGTH_RATIO * one <= size]
-        for whole, size in middle.items()
+    medians = {name: _median(counts) for name, counts in lengths.items() if counts}
+    shorter = {
+        whole: [name for name, length in medians.items() if MIN_LENGTH_RATIO * length <= size]
+        for whole, size in medians.items()
     }
-    return {whole: names for whole, names in found.items() if names}
+    return {whole: names for whole, names in shorter.items() if names}
 
 
 def _median(lengths: Counter[int]) -> int:
@@ -67,7 +66,7 @@ def _median(lengths: Counter[int]) -> int:
 
 
 def write_parts(job: PartsJob, folder: Path) -> str:
-    """Write the possible parts of a range of texts, and return the name of the file."""
+    """Write the possible parts in a range of texts, and return the file's name."""
     file_name = f"parts-{job.merge.number}"
     with (folder / file_name).open("wb") as file:
         for text, place, names in job.texts(folder):
@@ -106,7 +105,7 @@ def search_parts(job: PartsJob, folder: Path) -> Parts:
     parts = np.concatenate([np.fromfile(file, PART) for file in job.files])
     parts.sort(order="begin")
     begins = parts["begin"].copy()
-    found: defaultdict[tuple[str, str], list[Rows]] = defaultdict(list)
+    tables: defaultdict[tuple[str, str], list[Rows]] = defaultdict(list)
     for text, place, names in job.texts(folder):
         if not (wholes := names & job.wholes.keys()):
             continue
@@ -116,11 +115,11 @@ def search_parts(job: PartsJob, folder: Path) -> Parts:
             for whole in wholes if part["key"].tobytes() != place.key else ():
                 if dataset in job.wholes[whole]:
                     inside[dataset, whole].add(number)
-        for both, numbers in inside.items():
+        for datasets, numbers in inside.items():
             pairs = np.empty(len(numbers), PAIR)
             pairs["one"], pairs["other"] = write_place(place), parts[sorted(numbers)][[name for name, _ in PLACE]]
-            found[both].append(pairs)
-    return {both: np.concatenate(pairs) for both, pairs in found.items()}
+            tables[datasets].append(pairs)
+    return {datasets: np.concatenate(pairs) for datasets, pairs in tables.items()}
 
 
 def _hash_words(words: Sequence[str]) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from labelwise.annotations import DOCUMENT, Found, Problem, Reason, Task, rename_labels
+from labelwise.annotations import DOCUMENT, Item, Problem, Reason, Task, rename_labels
 from labelwise.base.errors import InputError
 from labelwise.base.parallel import trim_heap
 from labelwise.base.text import counter_field
@@ -59,7 +59,7 @@ class ReadCounts(msgspec.Struct):
 def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     """Read a source: tasks go to buckets, and problems to the tables; refuse one that has changed meanwhile."""
     dataset, file = job.source.dataset, job.source.file
-    found = ReadCounts()
+    counts = ReadCounts()
     number, name = job.source.number, f"{job.source.number:06d}"
     with (
         TaskWriter(folder / "tasks" / name, job.bits) as writer,
@@ -72,27 +72,27 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
                 if task.meta or job.meta:
                     meta = task.meta | ({DOCUMENT: task.doc} if task.doc else {})
                     task = msgspec.structs.replace(task, meta={key: meta[key] for key in job.meta if key in meta})
-                key, form = writer.add_task(task, number, found.tasks)
+                key, form = writer.add_task(task, number, counts.tasks)
                 if form != key:
-                    forms.add(form, FORM.pack(form, key, number, found.tasks))
-                found.tasks += 1
-                found.rows += 1
-                found.spans += len(task.all_spans)
-                found.answered += task.kind != "unanswered"
-                found.lengths[len(task.text)] += 1
+                    forms.add(form, FORM.pack(form, key, number, counts.tasks))
+                counts.tasks += 1
+                counts.rows += 1
+                counts.spans += len(task.all_spans)
+                counts.answered += task.kind != "unanswered"
+                counts.lengths[len(task.text)] += 1
             else:
                 add_problem(account, item, dataset.name, file.name)
                 account.end_text()
                 table = "spans" if item.reason in SPAN_REASONS else "rows"
                 if item.file:
-                    found.elsewhere[table, item.file] += 1
+                    counts.elsewhere[table, item.file] += 1
                 else:
-                    setattr(found, table, getattr(found, table) + 1)
+                    setattr(counts, table, getattr(counts, table) + 1)
     # A database is read as of one moment.
     if not dataset.database and stat_of(file.path, READ_SUFFIXES) != job.stat:
         raise InputError(f"{file.path}: the file changed while it was read; run the merge again")
     trim_heap()
-    return found
+    return counts
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
@@ -108,7 +108,7 @@ def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
     return msgspec.structs.replace(task, spans=tuple(spans))
 
 
-def check_length(item: Found) -> Found:
+def check_length(item: Item) -> Item:
     """Convert a task with too long a text to a problem."""
     if isinstance(item, Problem) or len(item.text) <= MAX_TEXT_CHARS:
         return item

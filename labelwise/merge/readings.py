@@ -1,4 +1,4 @@
-"""Try other readings of a dataset's offsets during the merge, by the token boundaries of moved spans."""
+"""Try other readings of a dataset's offsets: do the moved spans fit token boundaries?"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -23,24 +23,24 @@ Trials = Counter[tuple[int, str, str]]
 
 
 class Better(NamedTuple):
-    """A reading that removes losses: its name, the lost spans, and the spans that it loses, too."""
+    """A reading that removes losses: its name, and the spans lost before and after."""
 
     name: str
     before: int
     after: int
 
 
-def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
+def try_readings(result: TextResult, projection: Projection, trials: Trials) -> None:
     """Count the losses of a text's accepted spans by each reading, unless their dataset declares one.
 
     Spans that don't quote the words at their offsets are lost, except by the readings that find these words. White
-    space beside a span may have been trimmed. If an answer has lost no span, those that a reading moves count as lost
-    by it, untried.
+    space beside a span may have been trimmed. If an answer has lost no span, a reading counts as losing each span that
+    it moves.
     """
-    text, first, last = found.merged.text, made.first, made.last
-    moved = first_moved(text)
-    for answer in found.answers:
-        if found.merged.rows[answer.number].reason != Reason.MERGED or answer.dataset.offsets:
+    text, first, last = result.merged.text, projection.first, projection.last
+    places = first_moved(text)
+    for answer in result.answers:
+        if result.merged.rows[answer.number].reason != Reason.MERGED or answer.dataset.offsets:
             continue
         file, spans = answer.source, answer.accepted()
         for span in answer.task.unusable:
@@ -50,29 +50,29 @@ def try_readings(found: TextResult, made: Projection, trials: Trials) -> None:
         lost = {(span.start, span.end) for span in spans if span.start not in first or span.end not in last}
         if not lost:
             trials[file, MOVES_ALL, AFTER] += len(spans)
-            for reading, place in moved.items():
+            for reading, place in places.items():
                 trials[file, reading, AFTER] += sum(span.end > place for span in spans)
             continue
-        trials[file, INSIDE_WORDS, BEFORE] += sum(is_inside(text, one) for one in lost)
-        for reading, place in (dict.fromkeys(MOVING_ALL, 0) | moved).items():
+        trials[file, INSIDE_WORDS, BEFORE] += sum(is_inside(text, offsets) for offsets in lost)
+        for reading, place in (dict.fromkeys(MOVING_ALL, 0) | places).items():
             for offsets in ((span.start, span.end) for span in spans if span.end > place):
-                read = [READINGS[reading](text, one) for one in _untrimmed(text, *offsets)]
-                if read[0] != offsets:
-                    fits = any(one and one[0] in first and one[1] in last for one in read)
+                tried = [READINGS[reading](text, untrimmed) for untrimmed in _untrimmed(text, *offsets)]
+                if tried[0] != offsets:
+                    fits = any(moved and moved[0] in first and moved[1] in last for moved in tried)
                     trials[file, reading, BEFORE] += offsets in lost
                     trials[file, reading, AFTER] += not fits
 
 
 def first_moved(text: str) -> dict[str, int]:
-    """Find the first character of a text after which readings differ, by the readings that have one."""
-    found: dict[str, int] = {}
+    """Find the character after which each reading differs; readings that don't are left out."""
+    first: dict[str, int] = {}
     if not text.isascii() or "\r" in text:
         others = [char for char in {*text} if char > "\x7f" or char == "\r"]
         places = {name: [text.index(char) for char in others if moves(char)] for name, moves in MOVING.items()}
-        found = {name: min(found) for name, found in places.items() if found}
+        first = {name: min(indices) for name, indices in places.items() if indices}
     if "&" in text and (entity := ENTITY.search(text)):
-        found["html"] = entity.start()
-    return found | {"stripped": 0} if text[:1].isspace() else found
+        first["html"] = entity.start()
+    return first | {"stripped": 0} if text[:1].isspace() else first
 
 
 # Characters behind which readings count otherwise; but for OTHER_TEXTS, the other readings move each span.
@@ -87,7 +87,7 @@ MOVING_ALL = tuple(name for name in READINGS if name not in (*MOVING, *OTHER_TEX
 
 
 def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """List the offsets before trimming of white space, these themselves first."""
+    """List the possible offsets before white space was trimmed, beginning with these."""
     before, behind = text[max(0, start - MAX_TRIMMED) : start], text[end : end + MAX_TRIMMED]
     starts = range(start, start - 1 - (len(before) - len(before.rstrip())), -1)
     ends = range(end, end + 1 + len(behind) - len(behind.lstrip()))
@@ -95,20 +95,20 @@ def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _count(trials: Trials, files: Iterable[int], name: str) -> tuple[int, int]:
-    """Count the lost spans that a reading of offsets moves, and the spans that this reading loses."""
+    """Count the lost spans that a reading moves, and the spans that it loses."""
     lost = [(name, BEFORE)], [(name, AFTER), *([(MOVES_ALL, AFTER)] if name in MOVING_ALL else [])]
-    before, after = (sum(trials[file, *one] for file in files for one in of) for of in lost)
+    before, after = (sum(trials[file, *key] for file in files for key in keys) for keys in lost)
     return before, after
 
 
 def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
     """Find the reading that removes most losses of files, by number; None if none removes enough."""
-    able = []
+    candidates = []
     for name in READINGS:
         before, after = _count(trials, files, name)
         if before >= MIN_LOST_SPANS and after <= MAX_LEFT_SHARE * before:
-            able.append((after, name, before))
-    after, name, before = min(able, default=(0, "", 0))
+            candidates.append((after, name, before))
+    after, name, before = min(candidates, default=(0, "", 0))
     return Better(name, before, after) if name else None
 
 

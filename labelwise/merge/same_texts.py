@@ -1,11 +1,11 @@
 """Join texts that differ only in white space or Unicode composition, as that of the first source.
 
-1. A text's form is composed, with single spaces (`base.text.form_of`). While sources are read, the keys of the forms
-   that differ from their texts are written to buckets. The key of any other text is that of its form.
+1. A text's form is composed, with single spaces (`base.text.form_of`). While sources are read, keys of forms that
+   differ from their texts are written to buckets. Any other text's key is its form's.
 2. Each bucket shows which forms have several texts. The key of the first one becomes the key of all.
 3. The tasks of the others are written to the bucket of the first, and skipped where they were.
 
-So a text that no source has with other white space keeps its key, its split and its bytes.
+So a text without such variants keeps its key, its split and its bytes.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,8 +24,6 @@ from labelwise.sources.normalize import Move
 
 
 class SameJob(msgspec.Struct, frozen=True):
-    """A bucket, by its number."""
-
     buckets: Buckets
     number: int
 
@@ -42,25 +40,25 @@ def join_texts(buckets: Buckets, do: DoJobs) -> None:
 
 def find_same(job: SameJob, folder: Path) -> None:
     """Write pairs of keys of texts whose normal forms are in a bucket."""
-    found: dict[bytes, dict[bytes, tuple[int, int]]] = {}  # the texts of each form, each with its first place
+    by_form: dict[bytes, dict[bytes, tuple[int, int]]] = {}  # the texts of each form, each with its first place
     for form, key, source, number in job.buckets.read("forms", job.number, FORM):
-        texts = found.setdefault(form, {})
+        texts = by_form.setdefault(form, {})
         texts[key] = min((source, number), texts.get(key, (source, number)))
     for record in job.buckets.tasks(job.number, moved=False):
         key, source, number, *_ = HEAD.unpack_from(record)
-        if source != TEXT and (texts := found.get(key, {})):
+        if source != TEXT and (texts := by_form.get(key, {})):
             place = (source - 1, number)
             texts[key] = min(place, texts.get(key, place))
     with BucketWriter(folder / "same" / f"{job.number:03d}", job.buckets.bits) as writer:
-        for same in found.values():
-            first = min(same, key=same.__getitem__)
-            for key in same:
+        for places in by_form.values():
+            first = min(places, key=places.__getitem__)
+            for key in places:
                 if key != first:
                     writer.add(key, SAME.pack(key, first))
 
 
 def move_tasks(job: SameJob, folder: Path) -> None:
-    """Write the tasks of a bucket that get another key to that key's bucket."""
+    """Write a bucket's tasks with another key now to that key's bucket."""
     same = dict(job.buckets.read("same", job.number, SAME))
     with BucketWriter(folder / "moved" / f"{job.number:03d}", job.buckets.bits) as moved:
         for record in job.buckets.tasks(job.number, moved=False):
@@ -69,13 +67,13 @@ def move_tasks(job: SameJob, folder: Path) -> None:
 
 
 def read_same(buckets: Buckets, keys: Collection[bytes]) -> dict[bytes, bytes]:
-    """Return, for keys of texts, the keys of the first texts with the same normal forms."""
+    """Map keys of texts to the keys of the first texts with the same forms."""
     pairs = chain.from_iterable(buckets.read("same", number, SAME) for number in buckets.numbers("same"))
     return {key: first for key, first in pairs if key in keys}
 
 
 def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[DecisionRow]:
-    """Move decisions to a text from others that differ only in white space or Unicode composition."""
+    """Move the decisions about a text's variants to it."""
     if all(row.decision is None or row.decision.text == text.key.hex() for row in decisions):
         return [*decisions]
     variants = {key.hex(): words for key, words in text.variants.items()}
@@ -96,7 +94,7 @@ def _move_decision(decision: Decision, words: str, text: Text) -> Decision:
             answers[answer_digest(before)] = answer_digest(after.get(decision.label, ()))
 
     def moved(span: Offsets | None) -> Offsets | None:
-        """Move a span; one outside the words goes behind the text, so that it stays invalid."""
+        """Move a span; one outside the text goes past the end, and so stays invalid."""
         if not span:
             return None
         if span[1] > len(words) or not words[slice(*span)].strip():

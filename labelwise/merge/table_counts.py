@@ -1,4 +1,4 @@
-"""Count the outcomes of a merge by queries, added up over the row groups of its tables."""
+"""Count the outcomes of a merge by queries, summed over the row groups of its tables."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ ANSWERED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annot
 
 
 def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]) -> Ledger:
-    """Make empty counts, with an entry for each declared label, dataset and renaming."""
+    """Make empty counts for each declared label, dataset and renaming."""
     return Ledger(
         labels={label: Counter() for label in labels},
         datasets={name: Counter() for name in datasets},
@@ -31,14 +31,12 @@ def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[
 
 
 def add_group(ledger: Ledger, group: Group) -> None:
-    """Add the counts of a row group."""
     for name, figures in count_group(group, len(ledger.labels)).items():
         _add(getattr(ledger, name), figures)
     ledger.same_texts += len(pc.list_flatten(group.texts["same"]))
 
 
 def finish_ledger(ledger: Ledger) -> None:
-    """Add the counts that follow from those of all row groups."""
     for counts in ledger.labels.values():
         counts["gold"] = sum(counts[reason] for reason in queries.GOLD)
         counts["none"] = ledger.texts.total() - counts["complete"] - counts["partial"]
@@ -105,7 +103,7 @@ def _count_datasets(group: Group) -> Counter[Any]:
     answers = queries.of_sources(group.rows)
     outcomes = group.spans.select(["reason", "learned"]).take(queries.firsts(group.spans))
     spans = outcomes.append_column("dataset", group.spans["dataset"])
-    found = _count_each(
+    counts = _count_each(
         "dataset",
         {
             "rows": answers,
@@ -118,8 +116,8 @@ def _count_datasets(group: Group) -> Counter[Any]:
         },
     )
     with_text = answers.filter(pc.is_valid(answers["text"]))
-    found.update((dataset, "texts") for dataset, _ in count(with_text, "dataset", "text"))
-    return found
+    counts.update((dataset, "texts") for dataset, _ in count(with_text, "dataset", "text"))
+    return counts
 
 
 def _count_each(column: str, tables: Mapping[str, pa.Table]) -> Counter[Any]:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from itertools import chain, islice
 
-from labelwise.merge.check_kinds import MAX_LISTED, Data, Found, Kind, Merged, dataset_check, largest_first, some
+from labelwise.merge.check_kinds import MAX_LISTED, Data, Evidence, Kind, Merged, dataset_check, largest_first, some
 from labelwise.sources.formats import TABLES
 from labelwise.sources.tags import MIDDLE, find_recurring
 from labelwise.sources.webanno import custom_layers
@@ -18,43 +18,43 @@ PIECE = re.compile(r"##\w+")  # as BERT's tokenizer writes them
 SENTENCE_END = re.compile(r" [.!?。！？](?= )")
 
 
-def _tags_as_labels(data: Data) -> list[Found]:
+def _tags_as_labels(data: Data) -> list[Evidence]:
     labels = data.figures.labels(*{reason for _, reason in data.figures.spans})
     tags = Counter({name: n for name, n in labels.items() if name and MIDDLE.fullmatch(name)})
     return some(2 * tags.total() > labels.total() and len(find_recurring(tags)), labels=largest_first(tags))
 
 
-def _label_of_most_words(data: Data) -> list[Found]:
+def _label_of_most_words(data: Data) -> list[Evidence]:
     if not all(file.path.name.endswith(TAGGED) for file in data.dataset.files):
         return []
-    words = sum(one.tokens for one in data.sample)
+    words = sum(sampled.tokens for sampled in data.sample)
     covered: Counter[str] = Counter()
-    for one in data.sample:
-        covered.update({label: n for label, n in one.labels.items() if label in data.dataset.labels})
+    for sampled in data.sample:
+        covered.update({label: n for label, n in sampled.labels.items() if label in data.dataset.labels})
     label, n = max(covered.items(), key=lambda item: item[1], default=("", 0))
     return some(words >= MIN_TOKENS and 2 * n > words and n, all=words, label=label)
 
 
-def _word_pieces(data: Data) -> list[Found]:
-    pieces = [piece for one in data.sample for piece in PIECE.findall(one.text)]
-    words = sum(len(one.text.split()) for one in data.sample if pieces)
+def _word_pieces(data: Data) -> list[Evidence]:
+    pieces = [piece for sampled in data.sample for piece in PIECE.findall(sampled.text)]
+    words = sum(len(sampled.text.split()) for sampled in data.sample if pieces)
     return some(len(pieces) >= MIN_PIECES * words and len(pieces), pieces=[*dict.fromkeys(pieces)][:MAX_LISTED])
 
 
-def _one_text(data: Data) -> list[Found]:
+def _one_text(data: Data) -> list[Evidence]:
     if len(data.sample) != 1 or not all(file.path.name.endswith(TABLES) for file in data.dataset.files):
         return []
     ends = len(SENTENCE_END.findall(f"{data.sample[0].text} "))
     return some(ends >= MIN_SENTENCES and data.figures.rows.total() == 1 and ends)
 
 
-def _other_layers(merged: Merged) -> list[Found]:
-    found: dict[str, set[str]] = {}
+def _other_layers(merged: Merged) -> list[Evidence]:
+    datasets_of: dict[str, set[str]] = {}
     for dataset in merged.datasets:
         files = (file.path for file in dataset.files if file.path.suffix == ".tsv")
         for layer in chain.from_iterable(map(custom_layers, islice(files, MAX_FILES))):
-            found.setdefault(layer, set()).add(dataset.name)
-    return some(len(found), layers=sorted(found), datasets=sorted(set().union(*found.values())))
+            datasets_of.setdefault(layer, set()).add(dataset.name)
+    return some(len(datasets_of), layers=sorted(datasets_of), datasets=sorted(set().union(*datasets_of.values())))
 
 
 TAG_CHECKS = (

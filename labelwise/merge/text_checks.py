@@ -12,7 +12,7 @@ import numpy as np
 import spacy.lang
 
 from labelwise.corpus.tables import read_groups
-from labelwise.merge.check_kinds import Found, Kind, Merged, SampledText, largest_first, quote, some
+from labelwise.merge.check_kinds import Evidence, Kind, Merged, SampledText, largest_first, quote, some
 from labelwise.merge.near_duplicates import PAIR
 
 MIN_WORDS = 1000  # from which a language can be told
@@ -37,20 +37,23 @@ SCRIPTS = {
 WORD = re.compile(r"[^\s!-@\[-`{-~\u2010-\u2027\u00ab\u00bb\u0964]{2,}")  # without digits and punctuation
 
 
-def _other_language(merged: Merged) -> list[Found]:
+def _other_language(merged: Merged) -> list[Evidence]:
     words: Counter[str] = Counter()
-    for one in merged.sample:
+    for sampled in merged.sample:
         if words.total() < 20 * MIN_WORDS:
-            words.update(word.lower() for word in WORD.findall(one.text))
+            words.update(word.lower() for word in WORD.findall(sampled.text))
     other = _find_language(words, merged.settings.lang)
-    return [Found(values={"lang": merged.settings.lang, "other": other})] if other else []
+    return [Evidence(values={"lang": merged.settings.lang, "other": other})] if other else []
 
 
-def _other_tokenizer(merged: Merged) -> list[Found]:
-    words = sum(len(one.text.split()) for one in merged.sample)
-    tokens, chars = (sum(one.tokens for one in merged.sample), sum(len(one.text) for one in merged.sample))
+def _other_tokenizer(merged: Merged) -> list[Evidence]:
+    words = sum(len(sampled.text.split()) for sampled in merged.sample)
+    tokens, chars = (
+        sum(sampled.tokens for sampled in merged.sample),
+        sum(len(sampled.text) for sampled in merged.sample),
+    )
     many = words >= MIN_WORDS and chars <= MAX_WORD_CHARS * words and tokens >= MAX_TOKENS * words
-    return [Found(values={"tokens": tokens / words})] if many and not _other_language(merged) else []
+    return [Evidence(values={"tokens": tokens / words})] if many and not _other_language(merged) else []
 
 
 def _find_language(words: Counter[str], lang: str) -> str:
@@ -81,61 +84,63 @@ def find_script(texts: Iterable[str]) -> str:
     ('ja', 'zh', '')
     """
     letters = "".join(LETTER.findall(" ".join(islice(texts, MAX_TEXTS))))
-    found = {lang: len(script.findall(letters)) for lang, script in SCRIPTS.items()}
-    if found["ja"] >= MIN_KANA * found["zh"]:
-        found["ja"] += found["zh"]
-    most = max(found, key=lambda lang: found[lang])
-    return most if 2 * found[most] > len(letters) else ""
+    counts = {lang: len(script.findall(letters)) for lang, script in SCRIPTS.items()}
+    if counts["ja"] >= MIN_KANA * counts["zh"]:
+        counts["ja"] += counts["zh"]
+    most = max(counts, key=lambda lang: counts[lang])
+    return most if 2 * counts[most] > len(letters) else ""
 
 
-def _parts_of_texts(merged: Merged) -> Iterator[Found]:
+def _parts_of_texts(merged: Merged) -> Iterator[Evidence]:
     """Find datasets whose texts are parts of another's, and parts in another split than their document."""
     pairs = np.concatenate([np.empty(0, PAIR), *merged.parts.values()])
     keys = np.unique([pairs["one"]["key"], pairs["other"]["key"]])
     splits = np.full(len(keys), "", "<U5")
     for group in read_groups(merged.corpus, merged=False, columns=("text", "split")) if len(keys) else ():
-        those = np.array([bytes.fromhex(key) for key in group.texts["text"].to_pylist()], keys.dtype)
-        _, at, here = np.intersect1d(keys, those, assume_unique=True, return_indices=True)
-        splits[at] = np.array([split or "" for split in group.texts["split"].to_pylist()])[here]
+        group_keys = np.array([bytes.fromhex(key) for key in group.texts["text"].to_pylist()], keys.dtype)
+        _, at, rows = np.intersect1d(keys, group_keys, assume_unique=True, return_indices=True)
+        splits[at] = np.array([split or "" for split in group.texts["split"].to_pylist()])[rows]
     for (name, whole), pairs in sorted(merged.parts.items()):
-        texts, wholes = (merged.ledger.datasets[one]["texts"] for one in (name, whole))
+        texts, wholes = (merged.ledger.datasets[dataset]["texts"] for dataset in (name, whole))
         documents, parts = (np.searchsorted(keys, pairs[side]["key"]) for side in ("one", "other"))
         of, at = np.unique(parts, return_index=True)
         first = len(np.unique(documents[at]))
         if len(of) >= MIN_PARTS and 10 * first >= wholes:
-            there, here = splits[documents], splits[parts]
-            apart = np.flatnonzero((there != here) & (there != "") & (here != ""))
-            apart = apart[there[apart].argsort(kind="stable")]  # of a part's documents, the split that is first by name
+            document_split, part_split = splits[documents], splits[parts]
+            apart = np.flatnonzero((document_split != part_split) & (document_split != "") & (part_split != ""))
+            apart = apart[
+                document_split[apart].argsort(kind="stable")
+            ]  # the first split of a part's documents, by name
             _, at = np.unique(parts[apart], return_index=True)
-            both = zip(here[apart[at]], there[apart[at]], strict=True)
-            leaks = largest_first(Counter(f"in {one}, document in {other}" for one, other in both))
+            pairs_of_splits = zip(part_split[apart[at]], document_split[apart[at]], strict=True)
+            leaks = largest_first(Counter(f"in {part}, document in {document}" for part, document in pairs_of_splits))
             yield from some(len(of), all=texts, name=name, documents=first, whole=whole, leaks=leaks)
 
 
-def _corrected_texts(merged: Merged) -> Iterator[Found]:
-    """Find pairs of datasets with texts that differ by one typing error, which isn't a digit."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for one, other in _nearly_equal([one for one in merged.sample if len(one.text) >= MIN_TEXT_CHARS]):
+def _corrected_texts(merged: Merged) -> Iterator[Evidence]:
+    """Find pairs of datasets with texts that differ by one typing error, except in digits."""
+    differences: dict[tuple[str, str], list[str]] = {}
+    for one, other in _nearly_equal([text for text in merged.sample if len(text.text) >= MIN_TEXT_CHARS]):
         name, second = min(one.datasets), min(other.datasets)
         start, end, other_end = _difference(one.text, other.text)
         changed = one.text[start:end] + other.text[start:other_end]
         if not {*one.datasets} & {*other.datasets} and not changed.isdigit():
             shown = (quote(one.text, start, end), quote(other.text, start, other_end))
             pair = (name, second) if name < second else (second, name)
-            found.setdefault(pair, []).append(" / ".join(shown if name < second else shown[::-1]))
-    for (name, second), pairs in sorted(found.items()):
+            differences.setdefault(pair, []).append(" / ".join(shown if name < second else shown[::-1]))
+    for (name, second), pairs in sorted(differences.items()):
         yield from some(len(pairs), quotes=sorted(pairs)[:MAX_PAIRS], name=name, other=second)
 
 
-def _other_capitals(merged: Merged) -> Iterator[Found]:
+def _other_capitals(merged: Merged) -> Iterator[Evidence]:
     folded: defaultdict[str, list[SampledText]] = defaultdict(list)
-    for one in merged.sample:
-        folded[one.text.casefold()].append(one)
-    found: Counter[tuple[str, ...]] = Counter()
+    for sampled in merged.sample:
+        folded[sampled.text.casefold()].append(sampled)
+    counts: Counter[tuple[str, ...]] = Counter()
     for one, other in (pair for same in folded.values() for pair in combinations(same[:MAX_ALIKE], 2)):
         if not {*one.datasets} & {*other.datasets}:
-            found[tuple(sorted((min(one.datasets), min(other.datasets))))] += 1
-    for (name, second), n in sorted(found.items()):
+            counts[tuple(sorted((min(one.datasets), min(other.datasets))))] += 1
+    for (name, second), n in sorted(counts.items()):
         yield from some(n >= MIN_PARTS and n, name=name, other=second)
 
 
@@ -156,7 +161,7 @@ def _nearly_equal(texts: Sequence[SampledText]) -> Iterator[tuple[SampledText, S
 
 
 def _difference(one: str, other: str) -> tuple[int, int, int]:
-    """Return where two texts begin to differ, and where the difference ends in each."""
+    """Return where two texts begin to differ, and the difference's end in each."""
     start = _same(one, other)
     same = _same(one[start:][::-1], other[start:][::-1])
     return start, len(one) - same, len(other) - same

@@ -70,7 +70,6 @@ class Step(NamedTuple):
 
     @property
     def first(self) -> str:
-        """What to do before the command."""
         return "; first put them into assets/raw" if self.command == PREDICT else ""
 
     def __str__(self) -> str:
@@ -376,7 +375,6 @@ def confused_pairs(metrics: Metrics) -> Counter[tuple[str, ...]]:
 
 
 def _rank_pairs(metrics: Metrics) -> list[tuple[tuple[str, ...], int]]:
-    """Sort pairs of confused labels, most wrong labels first."""
     return sorted(confused_pairs(metrics).items(), key=lambda one: (-one[1], one[0]))
 
 
@@ -470,7 +468,6 @@ def warnings(
 
 
 def _describe(check: ImportCheck) -> ScoreWarning:
-    """Describe an import check for the page."""
     sentence, remedy, lines = describe(check)
     return ScoreWarning(sentence, " ".join([remedy, *(f"`{line}`" for line in lines)]))
 
@@ -497,7 +494,6 @@ def _warn_unscored(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
 
 
 def format_f(metrics: Metrics) -> str:
-    """Format F1 of all spans, with its interval."""
     scores = metrics.all_gold
     if scores.f is None or not scores.support:
         return "not scored"

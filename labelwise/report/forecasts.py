@@ -96,7 +96,6 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         return f"{cost}; F1 of {self.label or 'all spans'} {gain}"
 
     def describe_outcome(self) -> str:
-        """Describe the outcome."""
         of = f" of {self.label}" if self.label else ""
         said = f"{self.asked:,} {'more texts' if self.task == 'texts' else 'decisions'}{of}: "
         if self.outcome == "not followed":

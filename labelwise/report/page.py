@@ -276,7 +276,6 @@ def format_share(share: float) -> str:
 
 
 def divide_missed(metrics: Metrics) -> dict[str, int]:
-    """Count missed spans by reason."""
     total = sum((Counter(one.causes) for one in metrics.to_learn[1].mistakes.values()), Counter[str]())
     found = {reason: total[reason] for reason in MISSED if reason != MISALIGNED}
     return found | {MISALIGNED: divide(metrics)["missed"] - sum(found.values())}
@@ -341,12 +340,10 @@ def measure_change(row: RankedLabel, before: Metrics) -> float | None:
 
 
 def format_score(score: float | None) -> str:
-    """Format a score with two digits."""
     return "–" if score is None else f"{score:.2f}"
 
 
 def format_change(change: float | None) -> str:
-    """Format a difference of F1."""
     return "–" if change is None else "=" if change == 0 else f"{change:+.3f}"
 
 

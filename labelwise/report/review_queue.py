@@ -42,7 +42,6 @@ class ReviewQueue(NamedTuple):
 
     @property
     def counts(self) -> dict[str, Counter[str]]:
-        """Count the cases by label and kind."""
         counts: dict[str, Counter[str]] = {}
         for one in self.cases:
             counts.setdefault(one["label"], Counter())[one["kind"]] += 1
@@ -182,5 +181,4 @@ def _is_valid(decision: Decision, answers: Sequence[AnswerPlace]) -> bool:
 
 
 def spans_of(finding: Case) -> DecidedSpans:
-    """Return a finding's annotated and proposed spans."""
     return {(finding["key"], *span) for span in (finding["current"], finding["proposed"]) if span}

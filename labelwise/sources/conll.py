@@ -23,7 +23,7 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TextIO
 
-from labelwise.annotations import DOCUMENT, Found, Problem, Reason
+from labelwise.annotations import DOCUMENT, Item, Problem, Reason
 from labelwise.sources.conll_layout import (
     DOCUMENT_START,
     HEAD,
@@ -50,7 +50,7 @@ MAX_TAGS = 10_000  # different ones
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
 
-def read_conll(path: Path) -> Iterator[Found]:
+def read_conll(path: Path) -> Iterator[Item]:
     """Yield the sentences of a file as tasks; a sentence with an unreadable line is a problem."""
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
         numbered = _lines(file)
@@ -162,7 +162,7 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
     return label not in OUTSIDE and not PREFIXED.fullmatch(label)
 
 
-def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str, scheme: Scheme, untagged: str) -> Found:
+def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str, scheme: Scheme, untagged: str) -> Item:
     """Convert a sentence to a task; `untagged` is the tag of untagged tokens, if there is one."""
     columns = layout.token, layout.tag
     if layout.token and any(cells[0].isdigit() for _, cells in rows):

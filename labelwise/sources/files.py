@@ -81,7 +81,6 @@ def open_file(path: Path, buffering: int = -1) -> BinaryIO:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a file whole; see `open_file` for errors."""
     with open_file(path) as file:
         return file.read()
 

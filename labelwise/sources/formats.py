@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from labelwise.annotations import Found
+from labelwise.annotations import Item
 from labelwise.base.errors import InputError
 from labelwise.sources.conll import read_conll
 from labelwise.sources.foreign import HEAD, name_file
@@ -32,11 +32,11 @@ class Format(NamedTuple):
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[Path, str, str], Iterator[Found]]
+    read: Callable[[Path, str, str], Iterator[Item]]
     begins: bytes = b""
 
 
-def _read_spacy(path: Path, key: str, _: str) -> Iterator[Found]:
+def _read_spacy(path: Path, key: str, _: str) -> Iterator[Item]:
     from labelwise.sources.spacy_docs import read_spacy  # it imports spaCy, which takes seconds
 
     return read_spacy(path, key)
@@ -72,7 +72,7 @@ def format_of(path: Path) -> Format:
     return next(one for one in named if begin.removeprefix(BOM).startswith(one.begins))
 
 
-def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Found]:
+def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Item]:
     """Yield the tasks and problems of a file; refuse a damaged file, or a database that isn't Prodigy's."""
     try:
         format = DATABASE if dataset else format_of(path)

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import msgspec
 
-from labelwise.annotations import Found, Problem, Reason, UnreadRow, incomplete_read
+from labelwise.annotations import Item, Problem, Reason, UnreadRow, incomplete_read
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, is_integer
 from labelwise.sources.foreign import name_keys
@@ -41,7 +41,7 @@ TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 LINES = How()
 
 
-def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Found]:
+def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Item]:
     """Yield the rows of JSONL, or the elements of an array, numbered like lines.
 
     offsets (str): see `clean`; empty for code points, or as the rows show.
@@ -107,7 +107,7 @@ def _find_scheme(rows: Iterable[bytes]) -> Scheme | None:
     return find_scheme(tags) if tags else None
 
 
-def _read_lines(file: IO[bytes], how: How) -> Iterator[Found]:
+def _read_lines(file: IO[bytes], how: How) -> Iterator[Item]:
     position = number = 0
     for line in file:
         # As in Prodigy, CR alone ends a line, too; JSON's strings have none.
@@ -139,8 +139,7 @@ class _Row(ProdigyRow, gc=False):
 _decode = msgspec.json.Decoder(_Row).decode
 
 
-def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Found]:
-    """Decode a row to its tasks and problems."""
+def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Item]:
     short = without_tokens(row)
     lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be lists other than an empty one of spans
     repeated = find_repeated(row) if _may_repeat(short) else ""

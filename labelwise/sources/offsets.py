@@ -208,7 +208,6 @@ def _quotes(text: str, reading: tuple[str, ...], mention: tuple[Fragments, str |
 
 
 def last_end(fragments: Fragments) -> int:
-    """Return the furthest end of fragments."""
     return max(end for _, end in fragments)
 
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from labelwise.annotations import Found, Problem, Reason
+from labelwise.annotations import Item, Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.sources.json_rows import parse_row
 from labelwise.sources.shapes import How
@@ -27,7 +27,7 @@ ROWS = (
 OWN_NAMES = "select name from dataset where coalesce(session, 0) = 0 order by name"  # but for those of sessions
 
 
-def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Found]:
+def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Item]:
     """Yield a dataset's tasks from an SQLite file, sorted by id, which counts as line.
 
     They are read in one transaction.

@@ -19,7 +19,7 @@ from labelwise.annotations import (
     REJECTED,
     REVIEW,
     UNCOVERED,
-    Found,
+    Item,
     Kind,
     Problem,
     Reason,
@@ -75,7 +75,7 @@ class Converted(NamedTuple):
     what: str = "spans"
 
 
-def tasks_of(line: int, found: Iterable[Converted | Problem]) -> Iterator[Found]:
+def tasks_of(line: int, found: Iterable[Converted | Problem]) -> Iterator[Item]:
     """Yield the tasks and problems of a row, and a problem if a task has fewer spans than counted."""
     for one in found:
         if isinstance(one, Problem):
@@ -87,7 +87,7 @@ def tasks_of(line: int, found: Iterable[Converted | Problem]) -> Iterator[Found]
             yield incomplete_read(line, one.there, one.what, read)
 
 
-def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Found:
+def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Item:
     """Convert a row to a task, or to a problem without a text."""
     text = row.text
     if not text or text.isspace():

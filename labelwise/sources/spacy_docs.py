@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from labelwise.annotations import Found, Problem, Reason
+from labelwise.annotations import Item, Problem, Reason
 from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import GOLD, INCORRECT, annotation_of, is_merged
 from labelwise.corpus.docbin_reader import DAMAGES
@@ -16,7 +16,7 @@ from labelwise.sources.clean import RawSpan, clean
 ENTS = "ents"  # what a declaration calls `doc.ents`
 
 
-def read_spacy(path: Path, key: str = "") -> Iterator[Found]:
+def read_spacy(path: Path, key: str = "") -> Iterator[Item]:
     """Yield the Docs of a `.spacy` file as tasks, binary ones if tokens have the missing value.
 
     key (str): declared spans, `doc.spans[key]`, or ENTS; empty for a Doc's own, if they are unambiguous.
@@ -29,7 +29,7 @@ def read_spacy(path: Path, key: str = "") -> Iterator[Found]:
         raise InputError(f"{path}: spaCy can't read it: {error}; make it again") from error
 
 
-def _read_docs(content: bytes, key: str) -> Iterator[Found]:
+def _read_docs(content: bytes, key: str) -> Iterator[Item]:
     # A process that reads JSONL doesn't load spaCy.
     import spacy
     from spacy.tokens import DocBin

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from labelwise.annotations import Found, incomplete_read
+from labelwise.annotations import Item, incomplete_read
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.prodigy_row import tasks_of
@@ -20,7 +20,7 @@ from labelwise.sources.tags import TAGS, TOKENS, find_scheme, name_tags, read_ta
 ROWS = 1000  # per batch from a Parquet file
 
 
-def read_parquet(path: Path) -> Iterator[Found]:
+def read_parquet(path: Path) -> Iterator[Item]:
     """Yield the rows of a Parquet file as tasks, in bounded memory; refuse one without the columns."""
     import pyarrow  # only where there is such a file
     import pyarrow.parquet

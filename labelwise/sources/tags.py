@@ -50,7 +50,6 @@ BIO = Scheme()
 
 
 def find_scheme(tags: Mapping[str, int]) -> Scheme:
-    """Find the notation of tags."""
     outside = frozenset(OUTSIDE)
     most = max(tags, key=tags.__getitem__, default="")
     if most in OTHER_OUTSIDE and not tags.keys() & {"O", "o"}:

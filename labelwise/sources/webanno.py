@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from labelwise.annotations import DOCUMENT, Found, Problem, Reason, incomplete_read
+from labelwise.annotations import DOCUMENT, Item, Problem, Reason, incomplete_read
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.sources.clean import RawSpan, clean
@@ -77,7 +77,7 @@ class Sentence(NamedTuple):
     rows: list[TokenRow]
 
 
-def read_webanno(path: Path) -> Iterator[Found]:
+def read_webanno(path: Path) -> Iterator[Item]:
     """Yield the document of a file as a task; unreadable lines as problems."""
     try:
         columns, written = _parse(path.read_text(encoding="utf-8-sig").split("\n"))

@@ -230,7 +230,6 @@ def check_variables(path: Path, text: str, parser: ConfigParser) -> None:
 
 
 def variables_of(text: str) -> Iterator[str]:
-    """Yield the names of variables in a text."""
     for found in VARIABLE_RE.findall(text):
         yield found[2:-1].replace(":", ".")
 

@@ -26,11 +26,9 @@ class Parameter(NamedTuple):
 
     @property
     def array(self) -> Any:
-        """Its value."""
         return self.owner.get_param(self.key[1]) if self.tensor is None else torch2xp(self.tensor.data)
 
     def get(self) -> np.ndarray:
-        """Copy its value to numpy."""
         return copied(self.array)
 
     def has_gradient(self) -> bool:
@@ -49,7 +47,6 @@ class Parameter(NamedTuple):
 
 
 def copied(array: Any) -> np.ndarray:
-    """Copy a numpy or cupy array to numpy."""
     return array.copy() if isinstance(array, np.ndarray) else get_array_ops(array).to_numpy(array)
 
 

@@ -197,7 +197,6 @@ class TorchRanks(SingleProcess):
         return values
 
     def all_reduce(self, arrays: Sequence[Any]) -> None:
-        """Sum numpy or cupy arrays."""
         from thinc.api import torch2xp, xp2torch
 
         flat = self.torch.cat([xp2torch(array, device=self.device).reshape(-1) for array in arrays])

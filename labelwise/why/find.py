@@ -57,7 +57,6 @@ def find_places(corpus: Path, asked: str) -> Iterator[Account]:
         keys = {key for table in (rows, spans, documents) for key in pc.unique(table["text"]).drop_null().to_pylist()}
 
         def wanted_row(row: Row, whole: Collection[str] = whole) -> bool:
-            """Return whether a row is asked for."""
             return row["text"] in whole or (_is_named(row["file"], file) and line in (None, row["line"]))
 
         def wanted_span(span: Row, row: Row | None, whole: Collection[str] = whole) -> bool:
@@ -96,7 +95,6 @@ def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
 
 
 def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
-    """Yield the sources' texts with some words."""
     pattern, texts = _pattern(asked), dict[str, str]()
     for dataset in load_datasets(declarations) if declarations else ():
         for file in dataset.files:
@@ -111,7 +109,6 @@ def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> 
 
 
 def find_texts(corpus: Path, keys: Collection[str]) -> Iterator[Account]:
-    """Yield the texts with some keys, without their Docs."""
     for group in read_groups(corpus):
         yield from _accounts(group, keys)
 
@@ -130,7 +127,6 @@ def find_shown(corpus: Path, asked: str) -> list[str]:
 
 
 def _accounts(group: Group, keys: Collection[str]) -> Iterator[Account]:
-    """Yield a group's texts with some keys."""
     if not keys:
         return
     wanted = pa.array(sorted(keys), pa.string())
@@ -142,7 +138,6 @@ def _accounts(group: Group, keys: Collection[str]) -> Iterator[Account]:
 
 
 def _look(account: Account, corpus: Path) -> Account:
-    """Look up the Doc of a text."""
     text = account.text
     doc = find_doc(corpus, text["split"], text["text"]) if text and text["split"] else None
     return account._replace(doc=doc, shown=doc.text if doc else "")
@@ -164,7 +159,6 @@ def _choose_words(account: Account, pattern: re.Pattern[str]) -> Account:
     inside = [found.span() for found in pattern.finditer(account.shown)]
 
     def wanted(span: Row, row: Row | None) -> bool:
-        """Return whether a span touches the words."""
         if span["start"] is None or not account.shown:
             return span["start"] is None or bool(pattern.search(span["words"] or ""))
         return any(start < span["end"] and span["start"] < end for start, end in inside)
@@ -173,7 +167,6 @@ def _choose_words(account: Account, pattern: re.Pattern[str]) -> Account:
 
 
 def _split(asked: str) -> tuple[str, int | None]:
-    """Split a place into file and line."""
     located = LOCATED.fullmatch(asked)
     file, line = (located[1], int(located[2])) if located else (asked, None)
     return file.removeprefix("./"), line
@@ -198,7 +191,6 @@ def _named(table: pa.Table, column: str, asked: str) -> pa.Table:
 
 
 def _at(table: pa.Table, file: str, line: int | None) -> pa.Table:
-    """Keep the rows that are at a place."""
     named = _named(table, "file", file)
     return named if line is None else named.filter(pc.equal(named["line"], line))
 
@@ -226,7 +218,6 @@ def _escape(word: str) -> str:
 
 
 def _not_found(corpus: Path, asked: str, declarations: Sequence[Path]) -> str:
-    """Describe what was searched."""
     declared = ", ".join(map(str, declarations))
     sources = f"the sources that {declared} declare" if declared else "no source, as none is declared: give --datasets"
     where = f"the files, documents and texts of {corpus}, and {sources}"

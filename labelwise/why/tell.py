@@ -33,7 +33,6 @@ def tell(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Name the text and its split."""
     if not (text := found.text):
         return
     name = f"document {text['doc']}, " if text["doc"] else ""
@@ -56,7 +55,6 @@ def _shorten(found: Account) -> str:
 
 
 def tell_row(found: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Describe a row's outcome."""
     said = ", ".join(filter(None, (row["who"], row["kind"], row["answer"])))
     yield f"  {_place(row)}{f', {said}' if said else ''}: {queries.describe(row)}"
     if kept := found.kept_row(row):
@@ -70,7 +68,6 @@ def tell_row(found: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[
 
 
 def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Describe a span's outcome."""
     row = found.row_of(span)
     own = (
         "" if row and (row["file"], row["line"]) == (span["file"], span["line"]) else f"{span['file']}:{span['line']}, "

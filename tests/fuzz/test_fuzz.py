@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
-from labelwise.annotations import Found, Problem, Reason, Task
+from labelwise.annotations import Item, Problem, Reason, Task
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.datasets.convert_brat import convert_brat
@@ -156,7 +156,7 @@ def merge_files(merging: Merging, name: str, files: list[bytes]) -> int:
     return rows - 1
 
 
-def find_dropped(path: Path, data: bytes, items: list[Found]) -> Iterator[object]:
+def find_dropped(path: Path, data: bytes, items: list[Item]) -> Iterator[object]:
     """Compare what was read with a second count of what a file has, and yield what is lost."""
     incomplete_read = Reason.INCOMPLETE_READ in [item.reason for item in items if isinstance(item, Problem)]
     if path.suffix == ".jsonl" and items:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from itertools import groupby
 from pathlib import Path
 
-from labelwise.annotations import Found, Reason, Task
+from labelwise.annotations import Item, Reason, Task
 from labelwise.sources.conll_layout import DOCUMENT_START, WHITE, cells_of, is_marked, shape_of
 from labelwise.sources.tags import BEGINS
 
@@ -19,7 +19,7 @@ ESCAPED = re.compile(rb"\\.", re.DOTALL)
 NUMBER = re.compile(rb"\[[0-9]+\]$")
 
 
-def lost_of_conll(path: Path, items: Iterable[Found], tag: int | None = -1) -> Counter[str]:
+def lost_of_conll(path: Path, items: Iterable[Item], tag: int | None = -1) -> Counter[str]:
     """Count what a file has and the items that were read of it lack.
 
     tag (int | None): the column of tags; None if that isn't known: no tag is counted then.
@@ -53,7 +53,7 @@ def _count_begun(lines: list[str], tag: int) -> int:
     return begun
 
 
-def lost_of_webanno(path: Path, items: Iterable[Found], columns: Collection[int]) -> Counter[str]:
+def lost_of_webanno(path: Path, items: Iterable[Item], columns: Collection[int]) -> Counter[str]:
     """Count the annotations that a file has and the task that was read of it lacks.
 
     columns (Collection[int]): those of features that have labels, from 0.

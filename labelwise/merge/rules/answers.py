@@ -1,4 +1,4 @@
-"""Answers, which are tasks with dataset and file: order them, and decide whether they count."""
+"""Answers are tasks with dataset and file: order them, and decide whether they count."""
 
 import re
 from collections import Counter
@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 
     number (int): its number among the text's answers, in order of datasets, files and lines.
     kind (str): declared kind, or else the task's.
-    who (tuple[str, str]): annotator; see `annotator`.
+    who (tuple[str, str]): see `annotator`.
     """
 
     number: Number
@@ -42,11 +42,10 @@ class Answer(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Return path and line."""
         return f"{self.file.path}:{self.task.line}"
 
     def accepted(self) -> list[Span]:
-        """List the usable spans that it accepts."""
+        """List the usable accepted spans."""
         return [span for span in self.task.spans if self.verdict(span) == "accept"]
 
     def verdict(self, span: Span) -> str:
@@ -63,9 +62,9 @@ def make_answer(number: Number, task: Task, dataset: DataSet, file: SourceFile, 
 def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
     """Identify an annotator: a person in all datasets, or a name within one dataset.
 
-    Prodigy's session `ann` of the dataset `person` is `person-ann`: the person is ann. Numbers, as in Label Studio and
-    doccano, are local to their dataset, because each server counts from 1. Unnamed answers are one annotator's in each
-    dataset. In both cases, an entry can name the person.
+    Prodigy's session `person-ann` of the dataset `person` is ann. Numbers, as in Label Studio and doccano, are local to
+    their dataset, because each server counts from 1. Unnamed answers are one annotator's in each dataset. In both
+    cases, an entry can name the person.
     """
     name = name.removeprefix(f"{dataset.database or dataset.name}-")
     name = "" if UNNAMED.search(name) else name
@@ -108,8 +107,8 @@ def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number],
     An annotator's last answer to a question counts, even an `ignore`. A complete task asks about the text, a binary one
     about its spans.
 
-    RETURNS (tuple): the answer that counts instead of each superseded one; and the latest answers, if times and order
-        of files disagree.
+    RETURNS (tuple): the answer that counts instead of each superseded one; and latest answers whose times contradict
+        the order of files.
     """
     asked: dict[tuple[object, ...], list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
@@ -120,7 +119,7 @@ def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number],
     superseded, out_of_order = {}, set()
     for group in asked.values():
         latest = by_time(group)[-1]
-        superseded.update({one.number: latest.number for one in group if one.source != latest.source})
+        superseded.update({answer.number: latest.number for answer in group if answer.source != latest.source})
         timed = by_time(answer for answer in group if answer.task.when is not None)
         if timed and timed[-1].source != max(answer.source for answer in timed):
             out_of_order.add(latest.number)
@@ -153,29 +152,27 @@ def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
             if not any(labels < other for other in asked):
                 kept.setdefault(labels, answer)
         for answer, labels in zip(group, asked, strict=True):
-            winner = kept.get(labels) or next(one for more, one in kept.items() if labels < more)
+            winner = kept.get(labels) or next(candidate for superset, candidate in kept.items() if labels < superset)
             if winner is not answer:
                 repeated[answer.number] = winner.number
     return repeated
 
 
 def asked_labels(answer: Answer) -> Sequence[str]:
-    """List the labels that a complete answer covers."""
     labels, uncovered = answer.dataset.labels, answer.task.uncovered
     return [label for label in labels if uncovered.get(label) != "none"] if uncovered else labels
 
 
 def accepted_offsets(task: Task) -> dict[str, set[Offsets]]:
-    """List the accepted spans of an answer, by label."""
-    found: dict[str, set[Offsets]] = {}
+    by_label: dict[str, set[Offsets]] = {}
     for span in task.spans:
         if (span.verdict or task.answer) == "accept":
-            found.setdefault(span.label, set()).add((span.start, span.end))
-    return found
+            by_label.setdefault(span.label, set()).add((span.start, span.end))
+    return by_label
 
 
 def left_out(answer: Answer) -> Reason | None:
-    """Return the reason to drop an answer, such as an unsaved prediction, independent of others; or None."""
+    """Return the reason to drop an answer on its own, such as an unsaved prediction; or None."""
     task = answer.task
     if task.predicted and task.when is None:
         return Reason.PREDICTION
@@ -187,14 +184,14 @@ def left_out(answer: Answer) -> Reason | None:
 
 
 def latest_works(answers: Sequence[Answer]) -> dict[Number, list[str]]:
-    """Find the labels for which each answer is its annotator's latest accepted one, with several annotators."""
-    given: dict[str, dict[tuple[str, str], list[Answer]]] = {}
+    """Find the labels for which each answer is its annotator's latest accepted one, if several annotated them."""
+    works: dict[str, dict[tuple[str, str], list[Answer]]] = {}
     for answer in answers if len(answers) > 1 else ():
         for label in answer.dataset.labels if answer.task.answer == "accept" and not answer.task.review else ():
             if label not in answer.task.uncovered:
-                given.setdefault(label, {}).setdefault(answer.who, []).append(answer)
+                works.setdefault(label, {}).setdefault(answer.who, []).append(answer)
     versions: dict[Number, list[str]] = {}
-    for label, by in given.items():
-        for group in by.values() if len(by) > 1 else ():
+    for label, people in works.items():
+        for group in people.values() if len(people) > 1 else ():
             versions.setdefault(by_time(group)[-1].number, []).append(label)
     return versions

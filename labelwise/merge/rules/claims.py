@@ -89,17 +89,16 @@ def _why_unusable(answer: Answer, span: Span, usable: Collection[str]) -> SpanOu
 
 
 def outcomes_of(claims: Claims, first: SpanOutcome) -> dict[SpanRef, SpanOutcome]:
-    """Return the outcomes of all claims of a span: the first's own, and duplicates."""
+    """Return the outcomes of all claims of a span: `first`, then duplicates."""
     return {claims[0].span: first} | duplicates_of(claims)
 
 
 def duplicates_of(claims: Claims) -> dict[SpanRef, SpanOutcome]:
-    """Return the outcomes of all claims of a span but the first."""
+    """Return the outcomes of a span's claims except the first."""
     return {claim.span: SpanOutcome(Reason.DUPLICATE, "", claims[0].span) for claim in claims[1:]}
 
 
 def names_of(claims: Claims) -> list[str]:
-    """List the datasets that assert a span."""
     if len(claims) == 1:  # as nearly all are
         return [claims[0].answer.dataset.name]
     return sorted({claim.answer.dataset.name for claim in claims})

@@ -21,8 +21,6 @@ Chain = tuple[str, str, str]
 
 
 class DecisionOutcome(NamedTuple):
-    """A decision, and its outcome."""
-
     row: DecisionRow
     decision: Decision
     reason: Reason
@@ -30,52 +28,52 @@ class DecisionOutcome(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The change of a span by a decision: the answer that gets it, None if it is removed."""
+    """A decision's change of a span: the answer that gets it, or None if it is removed."""
 
     row: int
     answer: Answer | None
     place: str
 
 
-def judge(
+def resolve_decisions(
     rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]
 ) -> tuple[list[DecisionOutcome], Mapping[SpanKey, Change]]:
-    """Check which decisions about a text apply; return each with its outcome, and the changes of spans."""
+    """Check which decisions about a text apply; return their outcomes, and the changes of spans."""
     if not rows:
         return [], {}
-    none = answer_digest(())
-    found: dict[Chain, Answer] = {}
+    empty = answer_digest(())
+    answer_of: dict[Chain, Answer] = {}
     for answer in answers:
         spans = accepted_offsets(answer.task)
         for label in answer.dataset.labels:
-            made_of = answer_digest(spans[label]) if label in spans else none
-            found[answer.dataset.name, label, made_of] = answer
-    made = [(row, row.decision, _why_not(row.decision, text, found)) for row in rows if row.decision]
-    last = {decision.about: row for row, decision, why_not in made if not why_not}
-    judged = []
-    decided: dict[SpanKey, Change] = {}
-    for number, (row, decision, why_not) in enumerate(made):
+            digest = answer_digest(spans[label]) if label in spans else empty
+            answer_of[answer.dataset.name, label, digest] = answer
+    checked = [(row, row.decision, _why_not(row.decision, text, answer_of)) for row in rows if row.decision]
+    last = {decision.about: row for row, decision, why_not in checked if not why_not}
+    outcomes = []
+    changes: dict[SpanKey, Change] = {}
+    for number, (row, decision, why_not) in enumerate(checked):
         reason, detail = why_not or (REASONS[decision.verdict], "")
         if not why_not and last[decision.about] is not row:
             reason = Reason.REPLACED_DECISION
         if reason == Reason.POLICY_QUESTION:
             start, end = decision.spans[0]
             detail = ": ".join(filter(None, (f"{decision.label} {text[start:end]!r}", decision.note)))
-        judged.append(DecisionOutcome(row, decision, reason, detail))
+        outcomes.append(DecisionOutcome(row, decision, reason, detail))
         if reason == Reason.CORRECTED:
-            for span, by in ((decision.removed, None), (decision.added, found[_chain(decision)])):
+            for span, by in ((decision.removed, None), (decision.added, answer_of[_chain(decision)])):
                 if span:
-                    decided[(*trim(text, *span), decision.label)] = Change(number, by, f"{row.file}:{row.line}")
-    return judged, decided
+                    changes[(*trim(text, *span), decision.label)] = Change(number, by, f"{row.file}:{row.line}")
+    return outcomes, changes
 
 
 def _chain(decision: Decision) -> Chain:
     return decision.dataset, decision.label, decision.answer
 
 
-def _why_not(decision: Decision, text: str, found: Mapping[Chain, Answer]) -> tuple[Reason, str] | None:
+def _why_not(decision: Decision, text: str, answer_of: Mapping[Chain, Answer]) -> tuple[Reason, str] | None:
     """Return the outcome of a decision that can't be applied, with a remedy; or None."""
-    if _chain(decision) not in found:
+    if _chain(decision) not in answer_of:
         detail = f"no answer of {decision.dataset!r} about the text is as it was; decide again"
         return Reason.STALE_DECISION, detail
     for start, end in decision.spans:

@@ -1,8 +1,8 @@
 """Merge the answers about one text into one annotation, by pure functions.
 
 1. A row is only counted if its answer is `ignore` or unknown, its interface isn't for spans, its dataset declares
-   another split than the text's, another file of its dataset has a later answer of the annotator
-   (`duplicates: latest`), or it copies another row.
+   another split than the text's, another file of its dataset has a later answer of the annotator (`duplicates:
+   latest`), or it copies another row.
 2. Complete tasks: the `duplicates` policy decides between one person's answers for a label, in any datasets. A `reject`
    says nothing about the text. By an `accept`, the spans are accepted, and the text is complete for the labels of the
    dataset, and for those declared `absent`. The `annotators` policy decides between several annotators' spans of a
@@ -12,8 +12,7 @@
 5. Decisions change single spans of the result: see `decisions`.
 6. Every row and span gets one outcome here; accepted and rejected spans in `to_doc`.
 
-`to_doc` decides about overlaps and token boundaries. The agreement of annotators is a query of the outcomes: see
-`corpus.agreement`.
+`to_doc` decides about overlaps and token boundaries; `corpus.agreement` counts the annotators' agreement.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,7 +44,7 @@ from labelwise.merge.rules.claims import (
     duplicates_of,
     sort_spans,
 )
-from labelwise.merge.rules.decisions import DecisionOutcome, judge
+from labelwise.merge.rules.decisions import DecisionOutcome, resolve_decisions
 from labelwise.merge.rules.policies import Policies, choose_duplicates
 from labelwise.merge.rules.settle import decide, settle, vote
 
@@ -54,11 +53,11 @@ class Merged(NamedTuple):
     """The merged annotation of one text, with the outcomes of its rows and spans.
 
     doc (str): the name of the document; empty if no answer has one.
-    coverage (dict[str, str]): "complete" or "partial", by label; a label without either isn't in it.
+    coverage (dict[str, str]): "complete" or "partial", by label; other labels aren't in it.
     gold, rejected (dict): the spans that count, sorted, each with its claims.
-    spans (dict): the outcome of each span, without the first claim of each in gold and rejected: see `to_doc`.
+    spans (dict): the outcome of each span, except first claims in gold and rejected: see `to_doc`.
     versions (dict): the labels for which an answer is its annotator's latest work, if others annotated them, too.
-    out_of_order (set): answers that are the latest by their times, though another file is declared as a later export.
+    out_of_order (set): answers that are the latest by time, though another file is declared as a later export.
     unit, groups: see `annotation.Annotation`; the caller sets both.
     """
 
@@ -70,7 +69,7 @@ class Merged(NamedTuple):
     datasets: list[str]
     rows: Rows
     spans: Outcomes
-    judged: list[DecisionOutcome]
+    decisions: list[DecisionOutcome]
     versions: dict[Number, list[str]]
     out_of_order: set[Number]
     unit: str = ""
@@ -84,86 +83,90 @@ def merge_text(
     split: Split | None = None,
     decisions: Sequence[DecisionRow] = (),
 ) -> Merged:
-    """Merge all answers about one text, in order of the datasets; others of its declared split don't count."""
+    """Merge all answers about one text, in order of the datasets; answers of another split than the declared one don't
+    count.
+    """
     apart = not decisions and are_apart(answers, split)
     rows, out_of_order = ({}, set()) if apart else _leave_out(answers, split, policies)
     rows |= {answer.number: RowOutcome(Reason.MERGED, None, answer.dataset.labels) for answer in answers if apart}
     people: dict[tuple[str, str], list[Answer]] = {}
-    judges: dict[str, list[Answer]] = {}
+    binary_answers: dict[str, list[Answer]] = {}
     for answer in answers:
         if answer.number not in rows and answer.kind == "complete":
             people.setdefault(answer.who, []).append(answer)
         elif answer.number not in rows:
-            judges.setdefault(answer.dataset.name, []).append(answer)
+            binary_answers.setdefault(answer.dataset.name, []).append(answer)
     for group in people.values():
         rows |= _choose(group, policies)
-    rows |= {answer.number: RowOutcome(Reason.MERGED) for group in judges.values() for answer in group}
+    rows |= {answer.number: RowOutcome(Reason.MERGED) for group in binary_answers.values() for answer in group}
 
     spans: Outcomes = {}
     accepted: Spans = {}
     rejected: Spans = {}
-    single: list[tuple[SpanKey, Claim]] = []  # of answers to binary tasks
+    binary_claims: list[tuple[SpanKey, Claim]] = []  # of answers to binary tasks
     for answer in answers:
         lost, claims = sort_spans(answer, rows[answer.number])
         spans |= lost
         if answer.kind == "binary":
-            single += claims
+            binary_claims += claims
         else:
             for key, claim in claims:
                 side = accepted if claim.verdict == "accept" else rejected
                 side[key] = [*side.get(key, ()), claim]
-    complete = [one for one in answers if one.kind == "complete" and rows[one.number].reason == Reason.MERGED]
-    judgements: list[tuple[SpanKey, Claim]] = []
-    for group in judges.values():
-        kept, lost = _choose_judgements(group, single, policies)
-        judgements, spans = judgements + kept, spans | lost
-    judging = [claim.answer for _, claim in judgements]
-    judged, decided = judge(decisions, text, [*complete, *judging])
+    complete = [
+        answer for answer in answers if answer.kind == "complete" and rows[answer.number].reason == Reason.MERGED
+    ]
+    verdicts: list[tuple[SpanKey, Claim]] = []
+    for group in binary_answers.values():
+        kept, lost = _choose_verdicts(group, binary_claims, policies)
+        verdicts, spans = verdicts + kept, spans | lost
+    deciding = [claim.answer for _, claim in verdicts]
+    decision_outcomes, changes = resolve_decisions(decisions, text, [*complete, *deciding])
 
     if not apart:
-        accepted, lost = vote(complete, rows, accepted, policies, decided)
+        accepted, lost = vote(complete, rows, accepted, policies, changes)
         spans |= lost
-    for key, claim in judgements:
+    for key, claim in verdicts:
         side = accepted if claim.verdict == "accept" else rejected
         side[key] = [*side.get(key, ()), claim]
         labels = {*rows[claim.answer.number].covered, key[2]}
         rows[claim.answer.number] = RowOutcome(Reason.MERGED, covered=sorted(labels))
-    coverage = _cover(complete, judgements, rows)
-    for key in decided:
+    coverage = _cover(complete, verdicts, rows)
+    for key in changes:
         coverage.setdefault(key[2], "partial")
-    accepted, rejected, lost = decide(coverage, accepted, rejected, decided, len(answers))
+    accepted, rejected, lost = decide(coverage, accepted, rejected, changes, len(answers))
     spans |= lost
-    accepted, rejected, lost = settle(accepted, rejected, policies, decided)
+    accepted, rejected, lost = settle(accepted, rejected, policies, changes)
     spans |= lost
     for side in (accepted, rejected):
         several = (claims for claims in side.values() if len(claims) > 1)
-        spans |= {ref: found for claims in several for ref, found in duplicates_of(claims).items()}
+        spans |= {ref: outcome for claims in several for ref, outcome in duplicates_of(claims).items()}
     return Merged(
         text,
         min((answer.task.doc for answer in answers if answer.task.doc and fits_split(answer, split)), default=""),
         coverage,
         {key: accepted[key] for key in sorted(accepted)},
         {key: rejected[key] for key in sorted(rejected)},
-        list(dict.fromkeys(answer.dataset.name for answer in (*complete, *judging))),
+        list(dict.fromkeys(answer.dataset.name for answer in (*complete, *deciding))),
         rows,
         spans,
-        judged,
+        decision_outcomes,
         latest_works([answer for group in people.values() for answer in group]),
         out_of_order,
     )
 
 
 def _leave_out(answers: Sequence[Answer], split: Split | None, policies: Policies) -> tuple[Rows, set[Number]]:
-    """Return the outcomes of dropped answers, and the answers whose times contradict the order of files."""
-    able = [answer for answer in answers if not left_out(answer)]
-    fitting = {answer.number: answer for answer in able if fits_split(answer, split)}
+    """Return the outcomes of dropped answers, and answers whose times contradict the order of files."""
+    usable = [answer for answer in answers if not left_out(answer)]
+    fitting = {answer.number: answer for answer in usable if fits_split(answer, split)}
     repeated = repeated_answers(fitting.values())
     earlier: dict[Number, Number] = {}
     out_of_order: set[Number] = set()
-    latest = [one for one in answers if (one.dataset.duplicates or policies.duplicates) == "latest"]
+    latest = [answer for answer in answers if (answer.dataset.duplicates or policies.duplicates) == "latest"]
     if latest:
-        earlier, out_of_order = superseded_exports([one for one in latest if one.number not in repeated])
-    owner = next((answer.number for answer in able if answer.dataset.split == split), None)
+        earlier, out_of_order = superseded_exports([answer for answer in latest if answer.number not in repeated])
+    owner = next((answer.number for answer in usable if answer.dataset.split == split), None)
     rows = {}
     for answer in answers:
         if (number := answer.number) in repeated:
@@ -181,11 +184,11 @@ def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
     """Apply `duplicates` to one annotator's complete answers, per label."""
     counting: dict[Number, list[str]] = {answer.number: [] for answer in group if not asked_labels(answer)}
     superseded: dict[Number, dict[str, Number | None]] = {answer.number: {} for answer in group}
-    given: dict[str, list[Answer]] = {}
+    by_label: dict[str, list[Answer]] = {}
     for answer in group:
         for label in asked_labels(answer):
-            given.setdefault(label, []).append(answer)
-    for label, answers in given.items():
+            by_label.setdefault(label, []).append(answer)
+    for label, answers in by_label.items():
         kept = answers if len(answers) == 1 else choose_duplicates(answers, policies.duplicates)
         winner = kept[0].number if len(kept) == 1 else None
         numbers = {answer.number for answer in kept}
@@ -206,7 +209,7 @@ def _choose(group: Sequence[Answer], policies: Policies) -> Rows:
     return rows
 
 
-def _choose_judgements(
+def _choose_verdicts(
     group: Sequence[Answer], claims: Iterable[tuple[SpanKey, Claim]], policies: Policies
 ) -> tuple[list[tuple[SpanKey, Claim]], Outcomes]:
     """Apply `duplicates` to a dataset's verdicts on each span; `union` can keep an accept and a reject."""
@@ -217,29 +220,29 @@ def _choose_judgements(
             by_span.setdefault(key, []).append(claim)
     kept: list[tuple[SpanKey, Claim]] = []
     lost: Outcomes = {}
-    for key, given in by_span.items():
-        policy = given[0].answer.dataset.duplicates or policies.duplicates
-        in_order = by_time({claim.answer.number: claim.answer for claim in given}.values())
+    for key, of_span in by_span.items():
+        policy = of_span[0].answer.dataset.duplicates or policies.duplicates
+        in_order = by_time({claim.answer.number: claim.answer for claim in of_span}.values())
         place = {answer.number: number for number, answer in enumerate(in_order)}
-        latest = sorted(given, key=lambda claim: -place[claim.answer.number])
-        standing = {claim.verdict: claim for claim in reversed(latest)}
+        latest = sorted(of_span, key=lambda claim: -place[claim.answer.number])
+        counting = {claim.verdict: claim for claim in reversed(latest)}
         if policy != "union":
-            standing = {"": latest[0]}
-        kept += [(key, claim) for claim in standing.values()]
-        refs = {claim.span for claim in standing.values()}
-        lost |= {c.span: SpanOutcome(Reason.SUPERSEDED, "", latest[0].span) for c in given if c.span not in refs}
+            counting = {"": latest[0]}
+        kept += [(key, claim) for claim in counting.values()]
+        refs = {claim.span for claim in counting.values()}
+        lost |= {c.span: SpanOutcome(Reason.SUPERSEDED, "", latest[0].span) for c in of_span if c.span not in refs}
     return kept, lost
 
 
-def _cover(complete: Sequence[Answer], judgements: Iterable[tuple[SpanKey, Claim]], rows: Rows) -> dict[str, str]:
-    """Return the state of each label, complete or partial; labels declared absent are complete."""
+def _cover(complete: Sequence[Answer], verdicts: Iterable[tuple[SpanKey, Claim]], rows: Rows) -> dict[str, str]:
+    """Return each label's state, complete or partial; labels declared absent are complete."""
     states = [
         (label, answer.task.uncovered.get(label, "complete"))
         for answer in complete
         for label in rows[answer.number].covered
     ]
-    states += [(key[2], "partial") for key, _ in judgements]
-    counting = (*complete, *(claim.answer for _, claim in judgements))
+    states += [(key[2], "partial") for key, _ in verdicts]
+    counting = (*complete, *(claim.answer for _, claim in verdicts))
     states += [(label, "complete") for answer in counting for label in answer.dataset.absent]
     return {label: state for label, state in states if state == "partial"} | {
         label: state for label, state in states if state == "complete"

@@ -36,12 +36,11 @@ class Policies(msgspec.Struct, frozen=True):
 
 
 def latest(group: Sequence[Answer]) -> list[Answer]:
-    """Keep a person's latest answer about a text."""
     return by_time(group)[-1:]
 
 
 def union(group: Sequence[Answer]) -> list[Answer]:
-    """Keep all of a person's accepted answers about a text, or else the latest."""
+    """Keep all of a person's accepted answers about a text; without any, the latest."""
     return [answer for answer in group if answer.task.answer == "accept"] or latest(group)
 
 
@@ -51,8 +50,8 @@ DUPLICATES = {"latest": latest, "union": union}
 def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
     """Choose among a person's answers: first by the datasets' own policies, then among the rest.
 
-    policy (str): policy for the rest. If it keeps an answer of a dataset with its own policy, all answers chosen by
-        that count.
+    policy (str): for the rest. If it keeps an answer of a dataset with its own policy, all answers chosen by that
+        count.
     """
     own: dict[str, list[Answer]] = {}
     for answer in group:
@@ -66,8 +65,10 @@ def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
         return next(iter(chosen.values()))
     last = {name: by_time(answers)[-1] for name, answers in chosen.items()}
     kept = {answer.number for answer in DUPLICATES[policy]([*others, *last.values()])}
-    together = [one for name, answers in chosen.items() if last[name].number in kept for one in answers]
-    return sorted([*(one for one in others if one.number in kept), *together], key=lambda one: one.number)
+    together = [answer for name, answers in chosen.items() if last[name].number in kept for answer in answers]
+    return sorted(
+        [*(answer for answer in others if answer.number in kept), *together], key=lambda answer: answer.number
+    )
 
 
 # The share of the annotators who must have marked a span; with 0, all spans stand.
@@ -75,12 +76,12 @@ ANNOTATORS = {"half": 0.5, "all": 1, "union": 0}
 
 
 def names_in(annotators: str) -> list[str]:
-    """List the names of a value of `annotators`, in order; none for a policy."""
+    """List the names in a value of `annotators`, in order; none for a policy."""
     return [] if annotators in ANNOTATORS else [name.strip() for name in annotators.split(",")]
 
 
 def unknown_annotators(annotators: str, known: Collection[str]) -> list[str]:
-    """List names in `annotators` that no annotator has; refuse a value without any known name."""
+    """List unknown names in `annotators`; refuse a value without a known one."""
     names = names_in(annotators)
     unknown = [name for name in names if name not in known]
     if names and unknown == names:
@@ -106,7 +107,7 @@ COVERAGE: dict[str, tuple[Unmarked | None, Unmarked]] = {
 
 
 def contract(doc: Doc, key: SpanKey) -> Span | None:
-    """Return the tokens inside the span, stripped of white space, if there are any."""
+    """Return the tokens inside the span, stripped of white space, if any."""
     span = doc.char_span(*key, alignment_mode="contract")
     if span is None:
         return None
@@ -126,14 +127,14 @@ Tokens = tuple[int, int]  # start and end, the end exclusive
 
 
 class Flat(NamedTuple):
-    """Spans that don't overlap, in any order, and the others, each with an overlapping kept span."""
+    """Spans without overlaps, and the others, each with an overlapping kept span."""
 
     kept: list[SpanKey]
     lost: list[tuple[SpanKey, SpanKey]]
 
 
 def flatten(spans: Mapping[SpanKey, Tokens], labels: Sequence[str], policy: str) -> Flat:
-    """Keep, in order of the policy, and of declared labels, spans that share no token with a kept span."""
+    """Keep spans that share no token with a kept span, in order of the policy, then of declared labels."""
     in_order = sorted(spans.values())
     if all(one[1] <= other[0] for one, other in pairwise(in_order)):  # as in nearly all texts
         return Flat([*spans], [])

@@ -58,10 +58,10 @@ def load_tokenizer(settings: Settings) -> LearningTokenizer:
 
     spaCy's memory zones leak a few bytes a word (`pipeline.bounded_vocab`); a new tokenizer frees them.
     """
-    given = settings.lang, msgspec.json.encode(settings.tokenizer)
-    if _load(*given).words > MAX_WORDS:
+    key = settings.lang, msgspec.json.encode(settings.tokenizer)
+    if _load(*key).words > MAX_WORDS:
         _load.cache_clear()
-    return _load(*given)
+    return _load(*key)
 
 
 @lru_cache(maxsize=1)

@@ -21,28 +21,32 @@ class SplitGroup(NamedTuple):
 
 
 def declared_split(answers: Sequence[Answer]) -> Split | None:
-    """Return the declared split of a text, test before dev before train; some answers don't count."""
-    declared = {one.dataset.split for one in answers if one.dataset.split not in HASHED and not left_out(one)}
+    """Return a text's declared split, test before dev before train; some answers don't count."""
+    declared = {
+        answer.dataset.split for answer in answers if answer.dataset.split not in HASHED and not left_out(answer)
+    }
     return next((split for split in reversed(SPLITS) if split in declared), None)
 
 
 def excluded_splits(answers: Sequence[Answer]) -> set[Split]:
-    """Return the splits that a hash doesn't choose for a text, by its datasets; some answers don't count."""
-    return {split for one in answers for split in HASHED.get(one.dataset.split, ()) if not left_out(one)}
+    """Return the splits that a hash can't choose for a text, by its datasets; some answers don't count."""
+    return {split for answer in answers for split in HASHED.get(answer.dataset.split, ()) if not left_out(answer)}
 
 
 def min_values(answers: Sequence[Answer], settings: Settings) -> dict[str, str]:
     """Return a text's value of each kept key of `meta`; the least of several."""
-    found = {key: [one.task.meta[key] for one in answers if key in one.task.meta] for key in settings.kept_meta}
-    return {key: min(values) for key, values in found.items() if values}
+    values_of = {
+        key: [answer.task.meta[key] for answer in answers if key in answer.task.meta] for key in settings.kept_meta
+    }
+    return {key: min(values) for key, values in values_of.items() if values}
 
 
 def unit_of(answers: Sequence[Answer], values: Mapping[str, str], settings: Settings) -> str:
-    """Digest what a text shares with others: its `split_by` value or its document; empty without.
+    """Digest a text's `split_by` value, or else its document; empty without.
 
     The document includes dataset and file, because CoNLL's are numbered; the least of several counts.
     """
-    documents = ([one.dataset.name, one.file.name, one.task.doc] for one in answers if one.task.doc)
+    documents = ([answer.dataset.name, answer.file.name, answer.task.doc] for answer in answers if answer.task.doc)
     shared = values.get(settings.split_by) or min(documents, default=None)
     return hashlib.blake2b(msgspec.json.encode(shared), digest_size=8).hexdigest() if shared else ""
 
@@ -52,7 +56,7 @@ def hashed_split(unit: str, settings: Settings, without: Collection[Split] = ())
     digest = hashlib.blake2b(f"{settings.split_salt}/{unit}".encode(), digest_size=8).digest()
     share = int.from_bytes(digest, "big") / 2**64
     if share < settings.test_ratio:
-        found: Split = "test"
+        split: Split = "test"
     else:
-        found = "dev" if share < settings.test_ratio + settings.dev_ratio else "train"
-    return "train" if found in without else found
+        split = "dev" if share < settings.test_ratio + settings.dev_ratio else "train"
+    return "train" if split in without else split

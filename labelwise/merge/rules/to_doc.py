@@ -100,20 +100,20 @@ def _outcomes(
 ) -> dict[SpanRef, SpanOutcome]:
     """Return the outcome of each accepted and each rejected span; `winners` overlap the dropped ones."""
     learned = learned_by_heads(aligned, winners) if winners else set()
-    found: dict[SpanRef, SpanOutcome] = {}
+    outcomes: dict[SpanRef, SpanOutcome] = {}
     for key, claims in merged.gold.items():
         outcome = AN_ENTITY if key in aligned else MISALIGNED
         if by := winners.get(key):
             outcome = SpanOutcome(overlap_kind(key, by), "", merged.gold[by][0].span, learned=key in learned)
-        found[claims[0].span] = outcome._replace(realigned=True) if key in moved else outcome
+        outcomes[claims[0].span] = outcome._replace(realigned=True) if key in moved else outcome
     for key, claims in merged.rejected.items():
         reason = Reason.REJECTED if key in rejected else Reason.REJECTED_MISALIGNED
-        found[claims[0].span] = SpanOutcome(reason)
-    return found
+        outcomes[claims[0].span] = SpanOutcome(reason)
+    return outcomes
 
 
 def learned_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]:
-    """Find the spans that per-label heads learn: one of those of a label that share a token.
+    """Find the spans that per-label heads learn: of spans of a label that share a token, one.
 
     It is the longest in tokens; of equal ones the first, and on the same tokens the entity.
     """
@@ -122,18 +122,18 @@ def learned_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey
         start, end = spans[key]
         return start - end, start, key in losers, key
 
-    taken: set[tuple[str, int]] = set()
+    used: set[tuple[str, int]] = set()
     learned = set()
     for key in sorted(spans, key=order):
         tokens = {(key[2], token) for token in range(*spans[key])}
-        if taken.isdisjoint(tokens):
-            taken |= tokens
+        if used.isdisjoint(tokens):
+            used |= tokens
             learned.add(key)
     return learned
 
 
 def overlap_kind(one: SpanKey, other: SpanKey) -> Reason:
-    """Classify the overlap of two spans: the same span (with two labels), nested, or crossing."""
+    """Classify an overlap: same span (with two labels), nested, or crossing."""
     if one[:2] == other[:2]:
         return Reason.SAME_SPAN
     (start, end, _), (other_start, other_end, _) = one, other
@@ -142,5 +142,5 @@ def overlap_kind(one: SpanKey, other: SpanKey) -> Reason:
 
 
 def missing_labels(coverage: Mapping[str, str], labels: Iterable[str]) -> dict[str, State]:
-    """List the labels that a text isn't complete for, "partial" or "none"."""
+    """Return "partial" or "none" for labels that a text isn't complete for."""
     return {label: "partial" if label in coverage else "none" for label in labels if coverage.get(label) != "complete"}

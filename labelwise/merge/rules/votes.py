@@ -19,18 +19,18 @@ from labelwise.merge.rules.policies import ANNOTATORS, names_in
 
 
 def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, Claims], policy: str) -> list[SpanKey]:
-    """List the accepted spans that lose because too few voters accepted them, and nobody else."""
+    """List the accepted spans that too few voters accepted, and nobody else."""
     lost: list[SpanKey] = []
     for label, answers in voting.items():
         deciding = _ballots(answers, policy) if len(answers) > 1 else ()
         if not deciding:
             continue
         spans = {key: {claim.answer.number for claim in claims} for key, claims in accepted.items() if key[2] == label}
-        ballots = [{answer.number for answer in given} for given in deciding]
-        marked = [{key[:2] for key, given in spans.items() if given & ballot} for ballot in ballots]
-        kept = standing(marked, ANNOTATORS.get(policy, 0.5) * len(marked))
+        ballots = [{answer.number for answer in ballot} for ballot in deciding]
+        chosen = [{key[:2] for key, numbers in spans.items() if numbers & ballot} for ballot in ballots]
+        kept = standing(chosen, ANNOTATORS.get(policy, 0.5) * len(chosen))
         everybody = {answer.number for answer in answers}
-        lost += [key for key, given in spans.items() if key[:2] not in kept and given <= everybody]
+        lost += [key for key, numbers in spans.items() if key[:2] not in kept and numbers <= everybody]
     return sorted(lost)
 
 
@@ -50,7 +50,9 @@ def standing(marked: Sequence[Collection[Offsets]], needed: float) -> set[Offset
 def _most_chosen(times: Mapping[Offsets, int]) -> set[Offsets]:
     most = max(times.values())
     chosen: set[Offsets] = set()
-    for start, end in sorted((one for one in times if times[one] == most), key=lambda one: (one[0] - one[1], one)):
+    for start, end in sorted(
+        (offsets for offsets in times if times[offsets] == most), key=lambda offsets: (offsets[0] - offsets[1], offsets)
+    ):
         if all(end <= first or last <= start for first, last in chosen):
             chosen.add((start, end))
     return chosen
@@ -66,7 +68,7 @@ def _ballots(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
     if reviews := [answer for answer in voting if answer.task.review]:
         return (by_time(reviews)[-1:],)
     for name in names_in(policy):
-        for (one, _), given in voters.items():
-            if one == name:
-                return (given,)
+        for (who, _), answers in voters.items():
+            if who == name:
+                return (answers,)
     return list(voters.values())
