@@ -156,13 +156,13 @@ class UnreadRow(Problem, frozen=True, array_like=True, gc=False):
 Item = Task | Problem  # what a reader yields
 
 
-def incomplete_read(line: int, there: int, what: str, read: int) -> Problem:
-    """Return the problem of a file or row that was read incompletely; `line` is 0 if unknown."""
-    return Problem(line, Reason.INCOMPLETE_READ, f"only {read:,} of {there:,} {what} were read")
+def incomplete_read(line: int, total: int, what: str, read: int) -> Problem:
+    """Return the problem of an incompletely read file or row; `line` is 0 if unknown."""
+    return Problem(line, Reason.INCOMPLETE_READ, f"only {read:,} of {total:,} {what} were read")
 
 
 def rename_labels(task: Task, rename: Mapping[str, str]) -> Task:
-    """Return a task with renamed labels; renames may swap two names."""
+    """Rename a task's labels; renames may swap two names."""
     if not rename:
         return task
     return msgspec.structs.replace(

@@ -1,14 +1,14 @@
 """Read brat standoff annotation: every `T` line becomes a span of a task, or a located problem.
 
-A document is `name.txt` with `name.ann`, or with `name.a1` and `name.a2`. A text-bound annotation is one line of it:
+A document is `name.txt` with `name.ann`, or with `name.a1` and `name.a2`. A text-bound annotation is a line
 
     T1<TAB>Reagent 150 157;160 170<TAB>sodium chloride
 
-that is, id, label, one or more `start end` fragments, and the mention, white space folded. The format:
+with id, label, one or more `start end` fragments, and the mention, white space folded. The format:
 https://brat.nlplab.org/standoff.html
 
-1. The text is read without newline translation. Offsets count code points, as brat writes them; where the mentions say
-   otherwise, the reading counts that most mentions of the document agree with (`offsets.BRAT_READINGS`).
+1. The text is read without newline translation. Offsets count code points, as brat writes them; where the mentions
+   contradict that, by the reading that fits most mentions of the document (`offsets.BRAT_READINGS`).
 2. A line is split at its first two tabs only: mentions can contain tabs.
 3. Fragments are sorted, and joined where only white space lies between them (brat breaks spans at line ends).
 4. White space at the edges of a span is trimmed by moving the offsets.
@@ -106,7 +106,6 @@ class Document(msgspec.Struct):
 
     @property
     def annotated(self) -> bool:
-        """Return whether its task is gold, not a prediction."""
         return self.task is not None and not self.task.predicted
 
     @property
@@ -116,7 +115,7 @@ class Document(msgspec.Struct):
 
 
 def find_documents(root: Path) -> list[Path]:
-    """List the documents under a folder, sorted, as paths without suffix; an .ann without a text counts, too.
+    """List the documents under a folder, sorted, as paths without suffix; an .ann without a text counts.
 
     RAISES (InputError): if a folder is missing or unreadable, or DVC hasn't fetched it.
     """
@@ -128,13 +127,13 @@ def find_documents(root: Path) -> list[Path]:
 
 
 def digest_of(content: bytes) -> str:
-    """Return the digest of an annotation file, as in a list of predictions."""
+    """Digest an annotation file, as in a list of predictions."""
     return hashlib.sha256(content).hexdigest()
 
 
 def find_predicted(root: Path) -> dict[Path, str]:
     """Read the lists of predictions in a folder, recursively: digests of annotation files."""
-    found: dict[Path, str] = {}
+    digests_of: dict[Path, str] = {}
     for file in find_files(root, (PREDICTIONS,)):
         try:
             digests = msgspec.json.decode(read_file(file), type=dict[str, str])
@@ -143,12 +142,12 @@ def find_predicted(root: Path) -> dict[Path, str]:
                 f"{printable(file)}: not a list of predictions ({error}); export them again, or delete it, which "
                 "accepts them all"
             ) from error
-        found |= {file.parent / name: digest for name, digest in digests.items()}
-    return found
+        digests_of |= {file.parent / name: digest for name, digest in digests.items()}
+    return digests_of
 
 
 def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted: Mapping[Path, str] = {}) -> Document:
-    """Read one document: each T line is in the task or in `problems`."""
+    """Read a document: each T line is in the task or in `problems`."""
     name = printable(stem.relative_to(root))
     document = Document(f"{name}.txt")
     text, files, failed = _read_files(stem, how)
@@ -160,15 +159,15 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
     for suffix, content in files.items():
         for number, raw in enumerate(split_lines(content), 1):
             line = _Line(name + suffix, number, raw, how.encoding)
-            kind, found = _parse_line(line, how, document.labels)
+            kind, parsed = _parse_line(line, how, document.labels)
             document.lines[kind] += 1
             if failed and kind == "T":
-                found = line.problem(failed.span, failed.why)
-            if isinstance(found, _Mention):
-                mentions.append(found)
+                parsed = line.problem(failed.span, failed.why)
+            if isinstance(parsed, _Mention):
+                mentions.append(parsed)
                 document.used.add(suffix)
-            elif found:
-                document.problems.append(found)
+            elif parsed:
+                document.problems.append(parsed)
     if failed:
         document.labels.clear()
         return document
@@ -182,7 +181,7 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
 
 
 class _Failure(NamedTuple):
-    """The reason why a document can't be converted, and the outcomes of the document and of its T lines."""
+    """Why a document can't be converted, and the outcomes of the document and its T lines."""
 
     suffix: str
     row: Reason
@@ -219,7 +218,7 @@ def _not(how: BratOptions) -> str:
 
 
 def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
-    """Return the content of a document's file, or the reason why it can't be read."""
+    """Return the content of a document's file, or why it can't be read."""
     try:
         content = read_file(find_suffix(stem, suffix))
     except FileNotFoundError:
@@ -233,13 +232,13 @@ def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
 
 
 def find_suffix(stem: Path, suffix: str) -> Path:
-    """Return the path of a document's file, whose suffix may be in capitals."""
+    """Return the path of a document's file; the suffix may be in capitals."""
     lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
     return upper if upper.exists() and not lower.exists() else lower
 
 
 class _Line:
-    """A line of an annotation file; in `row`, bytes that can't be decoded are escaped."""
+    """A line of an annotation file; in `row`, undecodable bytes are escaped."""
 
     def __init__(self, file: str, number: int, raw: bytes, encoding: str) -> None:
         self.file, self.number, self.decodable = file, number, True
@@ -262,17 +261,17 @@ class _Mention(NamedTuple):
 
 
 def _locate_all(document: Document, text: str, mentions: list[_Mention], how: BratOptions) -> tuple[Span, ...]:
-    """Turn the mentions of a document into spans, in order, and problems."""
+    """Turn mentions into sorted spans, and problems."""
     table, reading = choose_reading(text, [(mention.fragments, mention.quoted) for mention in mentions])
     if reading:
         document.notes["reading: " + reading] += 1
     spans = []
     for mention in mentions:
-        found = _to_span(text, table, mention, how, document.notes)
-        if isinstance(found, Span):
-            spans.append(found)
+        located = _to_span(text, table, mention, how, document.notes)
+        if isinstance(located, Span):
+            spans.append(located)
         else:
-            document.problems.append(found)
+            document.problems.append(located)
     return tuple(sorted(spans, key=lambda span: (span.start, span.end, span.label)))
 
 
@@ -282,7 +281,7 @@ def split_lines(content: bytes) -> list[bytes]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str, _Mention | Problem | None]:
+def _parse_line(line: _Line, how: BratOptions, labels: Counter[str]) -> tuple[str, _Mention | Problem | None]:
     """Return a line's kind, and its mention or problem, if any; count the labels of well-formed T lines."""
     row = line.row
     if not line.decodable:
@@ -301,7 +300,7 @@ def _parse_line(line: _Line, how: BratOptions, found: Counter[str]) -> tuple[str
         why = f"a blank in a label; write {blank[1].replace(' ', '_')}" if blank else MALFORMED
         return "T", line.problem(Reason.INVALID, why)
     written, offsets, quoted = match.groups()
-    found[written] += 1
+    labels[written] += 1
     label = how.rename.get(written, written)
     if how.labels and label not in how.labels:
         return "T", line.problem(Reason.OTHER_LABEL)

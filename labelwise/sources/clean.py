@@ -17,7 +17,7 @@ class RawSpan(msgspec.Struct, gc=False):
     """A raw span, undecoded (Any), so a bad span doesn't cost its task. A missing key is None.
 
     answer (Any): verdict on this span, in old binary data.
-    text (Any): quoted words, which some tools write beside the offsets.
+    text (Any): quoted words.
     pattern (Any): Prodigy's number of the matched pattern.
     place (tuple | None): file and line in a brat corpus, from `convert-brat`.
     """
@@ -45,9 +45,7 @@ def clean(
     uncovered: Mapping[str, State] | None = None,
     offsets: str = "",
 ) -> Task:
-    """Convert raw values to a task, with stripped spans.
-
-    A span whose quoted words aren't at its offsets can't be used.
+    """Convert raw values to a task, with stripped spans; a span that misquotes the text can't be used.
 
     offsets (str): name of the offsets' reading (READINGS); empty for code points.
     who (Iterable[Any]): candidates for the annotator's name: the first usable one counts.
@@ -87,8 +85,8 @@ def clean(
         why = why or (": " + ", ".join(f"no {name}" for name in missing) if missing else "")
         problem = f"{label or None} {span.start} {span.end}{why}"
         unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem, fits))
-    name = next((one for one in who if one and isinstance(one, str)), "")
-    said = {key: str(value) for key, value in meta.items() if value is not None} if isinstance(meta, dict) else {}
+    name = next((name for name in who if name and isinstance(name, str)), "")
+    kept_meta = {key: str(value) for key, value in meta.items() if value is not None} if isinstance(meta, dict) else {}
     return Task(
         line,
         text,
@@ -97,18 +95,18 @@ def clean(
         answer if isinstance(answer, str) else UNUSABLE,
         kind,
         name,
-        float(when) if type(when) in (int, float) and abs(when) < 2**63 else None,  # else no clock says it
+        float(when) if type(when) in (int, float) and abs(when) < 2**63 else None,
         review,
-        said.pop(PREDICTED, None) is not None,
-        said.pop(DOCUMENT, ""),
+        kept_meta.pop(PREDICTED, None) is not None,
+        kept_meta.pop(DOCUMENT, ""),
         dict(uncovered) if uncovered else {},
-        said,
+        kept_meta,
     )
 
 
 def _quoted_by(name: str, text: str, offsets: tuple[int, int], quoted: str) -> bool:
-    found = READINGS[name](text, offsets)
-    return found is not None and 0 <= found[0] < found[1] and says(text, [found], quoted)
+    read_offsets = READINGS[name](text, offsets)
+    return read_offsets is not None and 0 <= read_offsets[0] < read_offsets[1] and says(text, [read_offsets], quoted)
 
 
 def _to_integer(offset: Any) -> Any:

@@ -6,8 +6,8 @@
     official NN I-NP O
     Ekeus NNP I-NP I-PER
 
-Columns are separated by tabs, if a line has any, or else by spaces; all rows of a sentence have the same number. A
-line may also be a `token|tag`, a whole sentence of these, or a sentence and its tags, with a tab between them.
+Columns are separated by tabs, if a line has any, or else by spaces; all rows of a sentence have the same number. A line
+may also be a `token|tag`, a whole sentence of these, or a sentence and its tags, with a tab between them.
 `conll_layout` finds the columns of the token and the tag; `tags` reads the tags. A line that begins with # is a
 comment, unless its columns are those of a token. -DOCSTART-, and comments that name a document or a sentence, begin a
 text without a blank line, too. Lines numbered 1-2 or 4.1 in CoNLL-U repeat words, or aren't in the text.
@@ -120,17 +120,17 @@ def _begins(line: str) -> bool:
 def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, without line ends (LF, CR, CRLF).
 
-    Of `token|tag token|tag`, or a sentence and its tags, each token with its tag is a line, and a blank line follows; a
-    single `token|tag` is a line.
+    A line of `token|tag token|tag`, or of a sentence and its tags, becomes a line per token, and a blank one; a single
+    `token|tag` is a line.
     """
     lines = (line.removesuffix("\n").lstrip(" ") for line in file)  # WebAnno TSV 2 begins with " # "
     head = list(islice(lines, HEAD))
     rows = [line for line in head if line.strip(WHITE) and not is_marked(line)]
     marked = [line.split() for line in rows]
     piped = bool(marked) and all("|" in pair[1:] for pairs in marked for pair in pairs)
-    whole = any(len(pairs) > 1 for pairs in marked) if piped else _are_sentences(rows)
+    sentences = any(len(pairs) > 1 for pairs in marked) if piped else _are_sentences(rows)
     for number, line in enumerate(chain(head, lines), 1):
-        if not (piped or whole) or is_marked(line):
+        if not (piped or sentences) or is_marked(line):
             yield number, line
             continue
         if piped:
@@ -139,12 +139,12 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
             pairs = [[*pair] for pair in zip_longest(*map(str.split, line.split("\t")[:2]), fillvalue="")]
         for pair in pairs:
             yield number, "\t".join(pair)
-        if whole or not line.strip(WHITE):
+        if sentences or not line.strip(WHITE):
             yield number, ""
 
 
 def _are_sentences(rows: Sequence[str]) -> bool:
-    """Return whether each line is a sentence, a tab, and the same number of tags."""
+    """Return whether lines are a sentence, a tab, and as many tags."""
     cells = [[cell.split() for cell in line.split("\t")[:2]] for line in rows]
     whole = [row for row in cells if len(row) == 2 and len(row[0]) == len(row[1])]
     longer = [row for row in whole if len(row[1]) > 1]
@@ -152,7 +152,7 @@ def _are_sentences(rows: Sequence[str]) -> bool:
 
 
 def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
-    """Return whether a line is a comment: it isn't if it has a token's columns, with a tag."""
+    """Return whether a line is a comment, without a token's columns and a tag."""
     if not COMMENT.fullmatch(line):
         return False
     cells = cells_of(line)
@@ -163,7 +163,7 @@ def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:
 
 
 def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str, scheme: Scheme, untagged: str) -> Item:
-    """Convert a sentence to a task; `untagged` is the tag of untagged tokens, if there is one."""
+    """Convert a sentence to a task; `untagged` is the tag of untagged tokens, if any."""
     columns = layout.token, layout.tag
     if layout.token and any(cells[0].isdigit() for _, cells in rows):
         repeated = [(number, cells) for number, cells in rows if REPEATED.fullmatch(cells[0])]

@@ -2,7 +2,7 @@
 
 1. A comment such as `# global.columns = ID FORM NER` (CoNLL-U Plus: https://universaldependencies.org/ext-format.html),
    or a first line of names, such as `Word POS Tag`. In a column `Sentence #`, a value begins a sentence.
-2. The only column that has nothing but tags (see `tags`), other than chunks such as B-NP; of two that share labels, the
+2. The only column with nothing but tags (see `tags`), other than chunks such as B-NP; of two that share labels, the
    first.
 3. The last column, if it may have labels without B and I.
 
@@ -85,7 +85,7 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
     """Find the layout of a file by its first lines; refuse one without a clear column of tags."""
     tokens = [line for line in head if line.strip(WHITE) and not is_marked(line)]
     shape = shape_of(tokens[0]) if tokens else None
-    named = next((found[1].split() for line in head if (found := NAMED_COLUMNS.fullmatch(line))), [])
+    named = next((match[1].split() for line in head if (match := NAMED_COLUMNS.fullmatch(line))), [])
     first = cells_of(tokens[0]) if tokens else []
     names = first if tokens and not named and _are_names(first) else []
     rows = [cells_of(line) for line in tokens[bool(names) :]]
@@ -143,23 +143,23 @@ def _find_tokens(
     others = [place for place in range(len(columns)) if place not in tags]
 
     def share(place: int, fits: Callable[[str, str], bool]) -> float:
-        return sum(fits(one[place], other[place]) for one, other in neighbors) / max(len(neighbors), 1)
+        return sum(fits(row[place], following[place]) for row, following in neighbors) / max(len(neighbors), 1)
 
-    tokens = [one for one in others if max(share(one, str.__eq__), share(one, _counts_on)) < MIN_SHARE]
-    found = next(iter(tokens or others), 0)
+    tokens = [place for place in others if max(share(place, str.__eq__), share(place, _counts_on)) < MIN_SHARE]
+    first = next(iter(tokens or others), 0)
     wordy = [place for place in tokens if _has_words(columns[place])]
-    if wordy and found not in wordy:
+    if wordy and first not in wordy:
         raise InputError(
-            f"{path}: column {found + 1} has no words; name the columns in a first line, such as `# global.columns = "
+            f"{path}: column {first + 1} has no words; name the columns in a first line, such as `# global.columns = "
             f"{_columns_line(len(columns), wordy[0])}`. The columns are {_sample(columns)}"
         )
-    return found
+    return first
 
 
 def _counts_on(one: str, other: str) -> bool:
-    """Return whether the numbers of two neighboring tokens are consecutive; 1-2 may stand before its parts."""
+    """Return whether two neighboring tokens have consecutive numbers; 1-2 may stand before its parts."""
     numbers = [
-        [int(part) for part in found.groups() if part] for cell in (one, other) if (found := NUMBER.fullmatch(cell))
+        [int(part) for part in match.groups() if part] for cell in (one, other) if (match := NUMBER.fullmatch(cell))
     ]
     return len(numbers) == 2 and any(after - before in (0, 1) for before in numbers[0] for after in numbers[1])
 
@@ -179,13 +179,13 @@ def _sample(columns: Sequence[Sequence[str]]) -> str:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Return whether a line names its columns: one is a name of tags, and no cell is a tag. "Tag" is German, too."""
+    """Return whether a line names columns, one of tags, and has no tag. "Tag" is German, too."""
     named = any(_rank(name) < len(TAGS) for name in cells[cells[-1].upper() not in TOKENS :])
     return named and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
 
 
 def _rank(name: str) -> int:
-    """Return the rank of a column's name among names of tags, from 0; NE-COARSE-LIT and ner_tags count, too."""
+    """Return a name's rank among names of tags, from 0; NE-COARSE-LIT and ner_tags count, too."""
     first = WORD_ENDS.split(name.upper().rpartition(":")[2].strip())[0]
     return TAGS.index(first) if first in TAGS else len(TAGS)
 
@@ -205,7 +205,7 @@ def _scheme_of(column: Sequence[str]) -> Scheme | None:
 def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, Scheme]) -> int:
     """Choose the column of tags; else the last column, if it may have labels alone; refuse others."""
     labels = [{label for cell in columns[place] for _, label in split_tag(cell, tags[place])} for place in tags]
-    shared = all(any(one.startswith(tuple(labels[0])) for one in other) for other in labels[1:])
+    shared = all(any(label.startswith(tuple(labels[0])) for label in other) for other in labels[1:])
     if tags and (shared or any(scheme.spelled is BRACKETED for scheme in tags.values())):
         return next(iter(tags))
     last = {*columns[-1]} - {*OUTSIDE} if columns else set()
@@ -221,7 +221,7 @@ def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[i
 
 
 def _named_columns(names: Sequence[str]) -> tuple[int, int]:
-    """Find the columns of tokens and tags by their names; by default the first and the last one."""
+    """Find the columns of tokens and tags by name; by default the first and the last."""
     token = next((place for place, name in enumerate(names) if name.upper().rpartition(":")[2] in TOKENS), 0)
     ranks = [(_rank(name), place) for place, name in enumerate(names) if place != token]
     best, place = min(ranks, default=(len(TAGS), -1))

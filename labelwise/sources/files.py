@@ -23,7 +23,7 @@ class SourceFile(NamedTuple):
 
 
 def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) -> list[Path]:
-    """List the files in a folder, recursively, with a suffix, sorted by path.
+    """List a folder's files with a suffix, recursively, sorted by path.
 
     hidden (bool): include names that begin with a dot.
     RAISES (InputError): if a folder can't be read, or lacks data that DVC tracks.
@@ -46,15 +46,15 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
 def data_in(folder: Path) -> list[Path]:
     """List possible datasets in a folder; see `find_files`."""
     find_files(folder, (DVC,))  # raises if data below the folder, which entries may name, aren't here
-    there = [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
-    return [file for file in there if not (file.name == EXPORTED and _is_of_export(file))]
+    files = [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
+    return [file for file in files if not (file.name == EXPORTED and _is_of_export(file))]
 
 
 def _is_of_export(file: Path) -> bool:
     try:
         with file.open("rb") as content:
             return content.read(len(EXPORTED_HEAD)) == EXPORTED_HEAD
-    except OSError:  # whoever reads it says so
+    except OSError:  # its reader reports it
         return False
 
 
@@ -119,12 +119,12 @@ FileStat = tuple[str, int, int, int, int]
 def stat_of(path: Path, suffixes: tuple[str, ...]) -> list[FileStat]:
     """List name, inode, size, and both times of a source's files; `touch` can't set the change time."""
     if path.is_dir():
-        found = find_files(path, suffixes)
+        files = find_files(path, suffixes)
     else:
         wal = path.with_name(path.name + "-wal")  # SQLite hasn't written its content to the database yet
-        found = [path, wal] if wal.exists() and wal.stat().st_size else [path]
+        files = [path, wal] if wal.exists() and wal.stat().st_size else [path]
     # A folder's files may be broken links.
-    stats = [(file, file.stat() if file.exists() else file.lstat()) for file in found]
+    stats = [(file, file.stat() if file.exists() else file.lstat()) for file in files]
     return [
         (printable(file.relative_to(path.parent)), stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
         for file, stat in stats

@@ -85,15 +85,15 @@ FOREIGN = (
 
 
 def name_keys(keys: Iterable[str]) -> str:
-    """Name the format that has objects with some keys, with the remedy; empty if unknown."""
-    there = {*keys}
-    return next((one.sentence for one in FOREIGN if one.keys and there.issuperset(one.keys)), "")
+    """Name the format with objects of these keys, with the remedy; empty if unknown."""
+    own_keys = {*keys}
+    return next((foreign.sentence for foreign in FOREIGN if foreign.keys and own_keys.issuperset(foreign.keys)), "")
 
 
 def name_file(begin: bytes, name: str = "") -> str:
-    """Name the format of a file by its first bytes, or by its name, with the remedy; empty if unknown."""
-    for one in FOREIGN:
-        begins = one.begins and re.match(BOM + b"(?:" + one.begins + b")", begin, re.DOTALL)
-        if begins or (one.ends and name.lower().endswith(one.ends)):
-            return one.sentence
+    """Name a file's format by its first bytes, or by its name, with the remedy; empty if unknown."""
+    for foreign in FOREIGN:
+        begins = foreign.begins and re.match(BOM + b"(?:" + foreign.begins + b")", begin, re.DOTALL)
+        if begins or (foreign.ends and name.lower().endswith(foreign.ends)):
+            return foreign.sentence
     return ""

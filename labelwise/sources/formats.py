@@ -61,15 +61,15 @@ SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format
 
 
 def format_of(path: Path) -> Format:
-    """Find the format of a file; by default, JSON. Refuse a table that begins like an unsupported format."""
-    named = [one for one in FORMATS[1:] if path.name.endswith(one.suffixes)]
+    """Find a file's format, by default JSON; refuse a table that begins like an unsupported format."""
+    named = [candidate for candidate in FORMATS[1:] if path.name.endswith(candidate.suffixes)]
     if len(named) < 2:
         return named[0] if named else JSON
     with path.open("rb") as file:
         begin = file.read(HEAD)
     if why := name_file(begin):
         raise InputError(f"{path}: {why}")
-    return next(one for one in named if begin.removeprefix(BOM).startswith(one.begins))
+    return next(candidate for candidate in named if begin.removeprefix(BOM).startswith(candidate.begins))
 
 
 def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Item]:

@@ -1,6 +1,6 @@
 """Read rows of JSON, each by its keys (see `shapes`): JSONL, also gzipped, and arrays.
 
-A file is read twice if its first spans are of tools that count offsets in several ways.
+A file is read twice if its tool may count offsets in several ways.
 """
 
 import re
@@ -35,7 +35,7 @@ from labelwise.sources.tags import Scheme, find_scheme
 
 HEAD = 2**16  # bytes that show whether a file is an array
 KEY = re.compile(rb'"([A-Za-z_%]+)"\s*:')
-# An object that has one, behind numbers and strings alone.
+# An object with a list after numbers and strings.
 LIST = re.compile(rb'\{(?:\s*"\w+"\s*:\s*(?:"[^"]*"|[\w.-]+)\s*,)*\s*"(\w+)"\s*:\s*\[')
 TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 LINES = How()
@@ -77,7 +77,7 @@ def is_array(path: Path, head: bytes) -> bool:
 
 
 def _counted_in_several_ways(rows: Iterable[bytes]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """Yield non-ASCII texts with offsets; none if the first spans are of a tool that counts in one way."""
+    """Yield non-ASCII texts with offsets; none if the first spans' tool counts in one way."""
     known = False
     for raw in rows:
         if known and raw.isascii() and b"\\u" not in raw:
@@ -87,23 +87,23 @@ def _counted_in_several_ways(rows: Iterable[bytes]) -> Iterator[tuple[str, list[
             doccanos = isinstance(row, dict) and shape_of(row) == "doccano"
             if doccanos and counts_in_several_ways(row):
                 known = True
-                if isinstance(found := read_doccano(0, row, LINES), Converted):
-                    spans = [(span.start, span.end) for span in found.row.spans or ()]
-                    yield found.row.text or "", [span for span in spans if all(map(is_integer, span))]
+                if isinstance(converted := read_doccano(0, row, LINES), Converted):
+                    spans = [(span.start, span.end) for span in converted.row.spans or ()]
+                    yield converted.row.text or "", [span for span in spans if all(map(is_integer, span))]
             elif not known and (not doccanos or any(marked_lists(row) or ())):
                 return
 
 
 def _find_scheme(rows: Iterable[bytes]) -> Scheme | None:
-    """Find how the tags of rows are written; None if the first row has no tags."""
+    """Find the notation of the rows' tags; None if the first row has no tags."""
     tags: Counter[str] = Counter()
     for raw in rows:
         with suppress(*DECODE_ERRORS):
             row = rewrite(msgspec.json.decode(raw.removeprefix(BOM)))
-            found = tags_of(row) if isinstance(row, dict) and shape_of(row) == "tags" else None
-            if found is None and not tags:
+            row_tags = tags_of(row) if isinstance(row, dict) and shape_of(row) == "tags" else None
+            if row_tags is None and not tags:
                 return None
-            tags.update(tag for tag in found or () if isinstance(tag, str))
+            tags.update(tag for tag in row_tags or () if isinstance(tag, str))
     return find_scheme(tags) if tags else None
 
 
@@ -117,8 +117,8 @@ def _read_lines(file: IO[bytes], how: How) -> Iterator[Item]:
             if content and not content.isspace():
                 yield from parse_row(number, content, how)
         position += len(line)
-    if (there := file.tell()) != position:
-        yield incomplete_read(number, there, "bytes", position)
+    if (size := file.tell()) != position:
+        yield incomplete_read(number, size, "bytes", position)
 
 
 class _Row(ProdigyRow, gc=False):
@@ -164,12 +164,12 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Item]:
         return parse_row(line, finite, how) if finite != row else (Problem(line, Reason.BAD_JSON, why_not_json(row)),)
     if key := repeated or find_repeated(row):
         return (Problem(line, Reason.MALFORMED, f"{key!r} is there twice; write it once"),)
-    found = [*tasks_of(line, convert_row(line, content, how))]
+    items = [*tasks_of(line, convert_row(line, content, how))]
     text = first_of(content, TEXTS) if isinstance(content, dict) else None
-    match found:
-        case [Problem() as one] if isinstance(text, str) and text.strip():
-            return (UnreadRow(line, one.reason, one.detail, text=text),)
-    return found
+    match items:
+        case [Problem() as problem] if isinstance(text, str) and text.strip():
+            return (UnreadRow(line, problem.reason, problem.detail, text=text),)
+    return items
 
 
 def without_tokens(row: bytes) -> bytes:

@@ -18,14 +18,14 @@ BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
 CHUNK = 2**20
 BYTE = re.compile(r"\(byte (\d+)\)$")  # where msgspec stops reading
 MAX_SHOWN_BYTES = 12  # bytes of it
-# A string, which may have such words, or one of them.
+# NaN or Infinity, or a string, which may have such words.
 NOT_FINITE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b', re.DOTALL)
-# A string, or the quote of one whose end isn't read yet, or a sign that begins, separates or ends elements.
+# A string, the quote of an unfinished one, or a sign that begins, separates or ends elements.
 PIECE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)
 
 
 def open_json(path: Path) -> IO[bytes]:
-    """Open a file, and decompress it on the fly; refuse a database, or compression that its name hides."""
+    """Open a file, decompressed on the fly; refuse a database, or compression that its name hides."""
     if path.suffix == ".gz":
         return gzip.open(path)  # type: ignore[return-value]
     file = open_file(path, CHUNK)
@@ -38,7 +38,7 @@ def open_json(path: Path) -> IO[bytes]:
 
 def without_nan(content: bytes) -> bytes:
     """Replace NaN and Infinity, which Python and pandas write, by null."""
-    return NOT_FINITE.sub(lambda found: found[0] if found[0].startswith(b'"') else b"null", content)
+    return NOT_FINITE.sub(lambda match: match[0] if match[0].startswith(b'"') else b"null", content)
 
 
 def why_not_json(content: bytes | str) -> str:
@@ -62,10 +62,10 @@ def find_repeated(content: bytes) -> str:
     """Find a repeated key of a JSON object, or ""; decoders take the last."""
 
     def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        content_of = dict(pairs)
+        if len(content_of) < len(pairs):
             raise KeyError(next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1))
-        return found
+        return content_of
 
     try:
         json.loads(content, object_pairs_hook=check)
@@ -77,7 +77,7 @@ def find_repeated(content: bytes) -> str:
 
 
 def read_elements(path: Path, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the elements of an open file that is one array, undecoded, in bounded memory."""
+    """Yield the elements of one array, undecoded, in bounded memory."""
     content, more = b"", file.read(CHUNK).removeprefix(BOM).lstrip()
     if more[:1] != b"[":
         raise _not_an_array(path, "it doesn't begin with [")

@@ -11,8 +11,7 @@
 - Each annotation is an answer of its annotator; a cancelled one is ignored, and ground truth is a review. Predictions
   aren't annotations.
 - Offsets were once UTF-16 code units, and are now code points (label-studio issues 1347 and 1559). If spans have their
-  `text`, the reading by which most of them fit counts for the whole annotation.
-- A span whose text isn't at its offsets, by any reading, is invalid.
+  `text`, the reading by which most of them fit counts for the whole annotation. Other spans are invalid.
 - A result with several labels is a span for each. Choices and relations are `not a span`.
 - The text is the string in a task's data that its dataset declares, such as `text: body`; else `text`, or the only
   string.
@@ -37,7 +36,7 @@ ADDRESS = re.compile(r"(\w+://|/data/|data:)\S+")
 
 
 class _Mark(NamedTuple):
-    """The value of a result that annotates a part of the text: offsets as written, labels, and quoted text."""
+    """An annotation of a part of the text: offsets as written, labels, and quoted text."""
 
     start: int
     end: int
@@ -85,19 +84,21 @@ def read_element(
 def _annotations_of(element: Mapping[str, Any]) -> list[Any]:
     """List the annotations of an exported task, in either form of export.
 
-    In JSON-MIN, spans are under the name that the project gives to its labels; an unannotated task has no annotator.
+    In JSON-MIN, the project's name for its labels is the key of spans; an unannotated task has no annotator.
     """
-    found = element.get("annotations", element.get("completions"))
-    if found is None and any(element.get(name) is not None for name in ("annotation_id", "annotator")):
+    annotations = element.get("annotations", element.get("completions"))
+    if annotations is None and any(element.get(name) is not None for name in ("annotation_id", "annotator")):
         results = [
             {"type": "labels", "value": value} for values in element.values() if _has_span(values) for value in values
         ]
-        found = [{**element, "completed_by": element.get("annotator"), "result": results}]
-    return found if isinstance(found, list) else []
+        annotations = [{**element, "completed_by": element.get("annotator"), "result": results}]
+    return annotations if isinstance(annotations, list) else []
 
 
 def _has_span(values: Any) -> bool:
-    return isinstance(values, list) and any(isinstance(one, dict) and {"start", *LABELS} & one.keys() for one in values)
+    return isinstance(values, list) and any(
+        isinstance(value, dict) and {"start", *LABELS} & value.keys() for value in values
+    )
 
 
 def _data_of(element: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -113,8 +114,8 @@ def _read_annotation(
     number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any], offsets: str
 ) -> Iterator[Converted | Problem]:
     marks, problems = _read_results(number, annotation["result"])
-    if (there := len(annotation["result"])) > (read := len(marks) + len(problems)):
-        yield incomplete_read(number, there, "results", read)
+    if (results := len(annotation["result"])) > (read := len(marks) + len(problems)):
+        yield incomplete_read(number, results, "results", read)
     if any(map(_is_path, annotation["result"])):
         yield Problem(number, Reason.UNSUPPORTED_FORMAT, HYPERTEXT)
         return
@@ -145,7 +146,7 @@ def _is_path(result: Any) -> bool:
 
 
 def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], list[Problem]]:
-    """List the results that annotate a part of the text, and the problems of the others."""
+    """List the marks of results, and the problems of the others."""
     marks, problems = [], []
     objects = [result for result in results if isinstance(result, dict)]
     labelled = {str(result.get("id")) for result in objects if result.get("type") not in OTHERS}
@@ -171,7 +172,7 @@ def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], lis
 
 
 def _place(number: int, text: str, marks: Sequence[_Mark]) -> tuple[list[RawSpan], list[Problem]]:
-    """Convert marks to spans, one per label; marks whose text isn't at their offsets to problems."""
+    """Convert marks to spans, one per label; misquoted marks to problems."""
     sane = [([(mark.start, mark.end)], mark.quote) for mark in marks if 0 <= mark.start < mark.end]
     table, _ = choose_reading(text, sane)
     spans, problems = [], []
@@ -189,11 +190,11 @@ def _place(number: int, text: str, marks: Sequence[_Mark]) -> tuple[list[RawSpan
 
 
 def _labels(value: Mapping[str, Any]) -> list[Any]:
-    """List the labels of a result, which are under the name of its kind. A path of a taxonomy ends with one."""
+    """List the labels of a result, under its kind's name. A path of a taxonomy ends with one."""
     if isinstance(paths := value.get("taxonomy"), list):
         return [path[-1] for path in paths if isinstance(path, list) and path]
-    found: Any = next((value[name] for name in LABELS if name in value), [])
-    return found if isinstance(found, list) else []
+    labels: Any = next((value[name] for name in LABELS if name in value), [])
+    return labels if isinstance(labels, list) else []
 
 
 def _who(completed_by: Any) -> str | None:

@@ -19,26 +19,24 @@ LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # as in str.split
 
 
 class Move:
-    """Moves spans between texts that differ only in white space or Unicode composition."""
-
     def __init__(self, text: str, other: str) -> None:
         _, self._starts, self._ends = normalize(text)
         _, self._new_starts, self._new_ends = normalize(other)
 
     def offsets(self, start: int, end: int) -> tuple[tuple[int, int], bool]:
-        """Return the other offsets of a stripped span, and False if that adds a separated letter or accent."""
+        """Return a stripped span's offsets in the other text, and False if that adds a separated letter or accent."""
         first, last = bisect_right(self._ends, start), bisect_left(self._starts, end) - 1
-        whole = (self._starts[first], self._ends[last]) == (start, end)
-        whole &= self._new_starts[first] not in self._new_starts[first - 1 : first]
-        whole &= self._new_ends[last] not in self._new_ends[last + 1 : last + 2]
-        return (self._new_starts[first], self._new_ends[last]), whole
+        separate = (self._starts[first], self._ends[last]) == (start, end)
+        separate &= self._new_starts[first] not in self._new_starts[first - 1 : first]
+        separate &= self._new_ends[last] not in self._new_ends[last + 1 : last + 2]
+        return (self._new_starts[first], self._new_ends[last]), separate
 
     def task(self, task: Task) -> Task:
-        """Return a task with spans in the other text; unusable ones separate a letter from its accent."""
+        """Return a task with spans in the other text; spans that separate a letter from its accent are unusable."""
         spans, unusable = [], [*task.unusable]
         for span in task.spans:
-            (start, end), whole = self.offsets(span.start, span.end)
-            if whole:
+            (start, end), separate = self.offsets(span.start, span.end)
+            if separate:
                 spans.append(msgspec.structs.replace(span, start=start, end=end))
             else:
                 why = f"[{span.start}, {span.end}] separates a letter from its accent, one character in another source"
@@ -47,7 +45,7 @@ class Move:
 
 
 def normalize(text: str) -> tuple[str, list[int], list[int]]:
-    """Return the normal form of a text; and, for each of its characters, start and end in `text`."""
+    """Return a text's normal form, and each of its characters' start and end in `text`."""
     pieces: list[str] = []
     starts: list[int] = []
     ends: list[int] = []

@@ -28,7 +28,7 @@ JOINED = re.compile(
     "(?<=\u200d)[\u2190-\u2bff\U0001f000-\U0001faff]",
     re.DOTALL,
 )
-# Inside a word. Scripts without spaces are left out, where the end of a span says nothing about offsets.
+# Inside a word, except in scripts without spaces, where a span can end anywhere.
 INSIDE = re.compile(
     r"[^\W_][\u0300-\u036f]?[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\uf900-\ufaff]|.[\u0300-\u036f]"
 )
@@ -45,7 +45,9 @@ def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
     }
     names = [name for name in BRAT_READINGS if differs[name]]
     for size in range(1, len(names) + 1):
-        yield from (some for some in combinations(names, size) if not {"utf-16", "bytes"} <= {*some})
+        yield from (
+            combination for combination in combinations(names, size) if not {"utf-16", "bytes"} <= {*combination}
+        )
 
 
 @lru_cache(maxsize=1)
@@ -65,7 +67,6 @@ def offset_table(text: str, reading: tuple[str, ...]) -> OffsetTable:
 
 
 def _lines(text: str) -> list[int]:
-    """Give no width to LF after CR."""
     return [int(not text.startswith("\r\n", place - 1)) if place else 1 for place in range(len(text))]
 
 
@@ -81,7 +82,7 @@ def _graphemes(text: str) -> list[int]:
 
 
 def _unescaped(text: str) -> list[int]:
-    """Give an entity of HTML, such as &amp;, the width of the characters that it stands for."""
+    """Give an HTML entity, such as &amp;, the width of its characters."""
     widths = [1] * len(text)
     for match in ENTITY.finditer(text):
         width = len(html.unescape(match[0]))
@@ -90,7 +91,7 @@ def _unescaped(text: str) -> list[int]:
 
 
 def _stripped(text: str) -> list[int]:
-    """Give no width to the white space that a text begins with."""
+    """Give no width to leading white space."""
     before = len(text) - len(text.lstrip())
     return [0] * before + [1] * (len(text) - before)
 
@@ -107,7 +108,7 @@ WIDTHS: Mapping[str, Callable[[str], list[int]]] = {
 
 @lru_cache(maxsize=8)
 def _table(text: str, unit: str) -> Mapping[int, int]:
-    """Map the units where characters begin, and the end of the text, to code points."""
+    """Map the units where characters begin, and the text's end, to code points."""
     return {start: place for place, start in enumerate([0, *accumulate(WIDTHS[unit](text))])}
 
 
@@ -122,8 +123,8 @@ def _by(unit: str) -> Reading:
 
 
 # The readings of a dataset's offsets, by their names in `datasets.yml`: each takes a text, with start and end as
-# written, and returns them in code points, the end exclusive; None if they contradict the reading. Those of OTHER_TEXTS
-# aren't declared there: the text should be the one that was annotated.
+# written, and returns them in code points, the end exclusive; None if they contradict the reading. OTHER_TEXTS can't be
+# declared: the file should have the annotated text.
 READINGS: Mapping[str, Reading] = {
     "code-points": lambda _, offsets: offsets,
     "inclusive": lambda _, offsets: (offsets[0], offsets[1] + 1),
@@ -150,7 +151,7 @@ def choose(
     readings: Callable[[str], Iterable[Name]],
     fits: Callable[[str, Name, Mention], bool],
 ) -> Name | None:
-    """Choose the reading by which most spans fit, the first of equal ones; None without a row."""
+    """Choose the reading that fits most spans, the first of equal ones; None without a row."""
     fitting: dict[Name, int] = {}
     for text, mentions in rows:
         for reading in readings(text):
@@ -164,16 +165,16 @@ def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str
     RETURNS (str): name; the first of these three in a tie, and empty if they never differ.
     """
     differing = (
-        (text, [one for one in spans if len({READINGS[name](text, one) for name in DOCCANO_READINGS}) > 1])
+        (text, [offsets for offsets in spans if len({READINGS[name](text, offsets) for name in DOCCANO_READINGS}) > 1])
         for text, spans in rows
         if not text.isascii()
     )
-    found = choose(
+    chosen = choose(
         (row for row in differing if row[1]),
         lambda _: DOCCANO_READINGS,
         lambda text, name, offsets: ends_at_words(text, READINGS[name](text, offsets)),
     )
-    return found or ""
+    return chosen or ""
 
 
 def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:
@@ -197,7 +198,7 @@ def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) 
 
 
 def _quotes(text: str, reading: tuple[str, ...], mention: tuple[Fragments, str | None]) -> bool:
-    """Return whether a mention quotes the text at its offsets, and ends inside no surrogate pair, where none can."""
+    """Return whether a mention quotes the text at its offsets, without cutting a surrogate pair."""
     fragments, quoted = mention
     table = offset_table(text, reading) if reading else None
     if table and last_end(fragments) <= len(table):
@@ -219,7 +220,6 @@ def says(text: str, fragments: Fragments, quoted: str | None) -> bool:
 
 
 def fold(text: str) -> str:
-    """Normalize white space to single spaces, and strip it."""
     return " ".join(text.split())
 
 
@@ -238,7 +238,7 @@ def join(text: str, fragments: Fragments) -> Fragments:
 def nearest_occurrence(text: str, quoted: str, start: int) -> tuple[int, int] | None:
     """Find the nearest occurrence of a mention, white space folded; None without one, or in a tie."""
     pattern = r"\s+".join(re.escape(word) for word in quoted.split())
-    found = sorted((abs(match.start() - start), match.span()) for match in re.finditer(pattern, text))
-    if not found or (len(found) > 1 and found[0][0] == found[1][0]):
+    occurrences = sorted((abs(match.start() - start), match.span()) for match in re.finditer(pattern, text))
+    if not occurrences or (len(occurrences) > 1 and occurrences[0][0] == occurrences[1][0]):
         return None
-    return found[0][1]
+    return occurrences[0][1]

@@ -28,19 +28,17 @@ OWN_NAMES = "select name from dataset where coalesce(session, 0) = 0 order by na
 
 
 def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Item]:
-    """Yield a dataset's tasks from an SQLite file, sorted by id, which counts as line.
-
-    They are read in one transaction.
+    """Yield a dataset's tasks from an SQLite file in one transaction, sorted by id, which counts as line.
 
     RAISES (InputError): if the tables aren't Prodigy's, or lack the dataset.
     """
     with closing(_connect(path)) as connection:
         connection.execute("begin")
-        found = _names(connection, "select name from sqlite_master where type = 'table' order by name")
-        if not {*TABLES} <= {*found}:
+        tables = _names(connection, "select name from sqlite_master where type = 'table' order by name")
+        if not {*TABLES} <= {*tables}:
             raise InputError(
                 f"{path}: this isn't Prodigy's schema, which has the tables {', '.join(TABLES)}; the tables found are: "
-                f"{', '.join(found) or 'none'}; export the dataset with `prodigy db-out`, declare the file as `path:`"
+                f"{', '.join(tables) or 'none'}; export the dataset with `prodigy db-out`, declare the file as `path:`"
             )
         if dataset not in (names := _names(connection, "select name from dataset order by name")):
             listed = ", ".join(map(repr, names)) or "none"

@@ -75,20 +75,20 @@ class Converted(NamedTuple):
     what: str = "spans"
 
 
-def tasks_of(line: int, found: Iterable[Converted | Problem]) -> Iterator[Item]:
-    """Yield the tasks and problems of a row, and a problem if a task has fewer spans than counted."""
-    for one in found:
-        if isinstance(one, Problem):
-            yield one
+def tasks_of(line: int, rows: Iterable[Converted | Problem]) -> Iterator[Item]:
+    """Yield a row's tasks and problems, and a problem if a task has fewer spans than counted."""
+    for row in rows:
+        if isinstance(row, Problem):
+            yield row
             continue
-        task = task_of(line, one.row, one.offsets)
+        task = task_of(line, row.row, row.offsets)
         yield task
-        if isinstance(task, Task) and (read := len(task.all_spans)) < one.there:
-            yield incomplete_read(line, one.there, one.what, read)
+        if isinstance(task, Task) and (read := len(task.all_spans)) < row.there:
+            yield incomplete_read(line, row.there, row.what, read)
 
 
 def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Item:
-    """Convert a row to a task, or to a problem without a text."""
+    """Convert a row to a task, or without a text to a problem."""
     text = row.text
     if not text or text.isspace():
         return Problem(line, Reason.NO_TEXT)
@@ -139,14 +139,16 @@ def complete_row(
     meta: Mapping[str, str] = {},
     **keys: Any,
 ) -> ProdigyRow:
-    """Make the row of a text annotated in full by another tool; `data` is the part of `row` with the text."""
+    """Make the row of a text fully annotated by another tool; `data` is the part of `row` with the text."""
     name, uncovered, rejected = (data.get(key) for key in (DOCUMENT, UNCOVERED, REJECTED))
     if isinstance(name, str) and name and name != text:
         meta = {**meta, DOCUMENT: name}
     elif "id" in row:
         meta = {**meta, DOCUMENT: str(row["id"])}
     states = uncovered.items() if isinstance(uncovered, dict) else ()
-    others = (one for one in rejected if isinstance(one, list) and len(one) == 3) if isinstance(rejected, list) else ()
+    others = (
+        (span for span in rejected if isinstance(span, list) and len(span) == 3) if isinstance(rejected, list) else ()
+    )
     return ProdigyRow(
         text,
         [*spans, *(RawSpan(start, end, label, "reject") for start, end, label in others)],

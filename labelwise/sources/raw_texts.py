@@ -16,7 +16,7 @@ SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz")
 
 
 class RawText(NamedTuple):
-    """A text, or the problem of an unusable one; named after its file, its document, or a file and a line."""
+    """A text, or why it is unusable; named after its file, its document, or file and line."""
 
     text: str | None
     name: str
@@ -30,7 +30,7 @@ def read_raw_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
 
 
 def count_raw_texts(inputs: Sequence[Path]) -> int:
-    """Count the texts of files and folders, or lines of JSONL that may have one; see `find_raw_files`."""
+    """Count the texts, or lines of JSONL that may have one; see `find_raw_files`."""
     return sum(1 if file.name.endswith(TEXTS) else _count_lines(file.path) for file in find_raw_files(inputs))
 
 
@@ -43,7 +43,7 @@ def _count_lines(path: Path) -> int:
 
 
 def find_raw_files(inputs: Sequence[Path]) -> Iterator[SourceFile]:
-    """Yield the files with texts among files and in folders, sorted by name; refuse unreadable inputs."""
+    """Yield the inputs and the files in folders, sorted by name; refuse unreadable inputs."""
     for path in inputs:
         if not path.exists():
             raise InputError(f"{printable(path)}: there is no such file or folder")
@@ -55,12 +55,12 @@ def read_raw_file(file: SourceFile) -> Iterator[RawText]:
     if file.name.endswith(TEXTS):
         yield _read_text(*file)
         return
-    for found in read_items(file.path):
-        place = f"{file.name}:{found.line}"
-        if isinstance(found, Task | UnreadRow):
-            yield RawText(found.text, found.doc or place if isinstance(found, Task) else place)
+    for item in read_items(file.path):
+        place = f"{file.name}:{item.line}"
+        if isinstance(item, Task | UnreadRow):
+            yield RawText(item.text, item.doc or place if isinstance(item, Task) else place)
         else:
-            yield RawText(None, place, str(found))
+            yield RawText(None, place, str(item))
 
 
 def _read_text(file: Path, name: str) -> RawText:

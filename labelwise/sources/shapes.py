@@ -41,7 +41,7 @@ PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_a
 LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
 STARTS, ENDS = ("start", "start_offset", "start_char", "begin", "offset"), ("end", "end_offset", "end_char", "stop")
 NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "entityLabel", "category", "class", "tag")
-# Keys of values with start, end and label that aren't annotation: sentences, remarks, tokens, and Prodigy's additions.
+# Keys of values with start, end and label other than annotation: sentences, remarks, tokens, Prodigy's additions.
 NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", "cats"}
 NO_ANNOTATION |= {"versions", PREDICTED, REJECTED}
 TAG_ENDS = re.compile(r"[\s,'\"]+")  # between tags in a string
@@ -91,12 +91,12 @@ def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Probl
 
 
 def rewrite(row: Any) -> Any:
-    """Return a simple row in doccano's or Prodigy's form; others unchanged."""
+    """Rewrite a simple row in doccano's or Prodigy's form; return others unchanged."""
     match row:
         case [str(text), {"entities": entities}]:
             return {"text": text, "entities": entities}
         case {"text": str(), "spans": [[*_], *_] as spans}:
-            return row | {"spans": [one if isinstance(one, dict) else _of_list(one) for one in spans]}
+            return row | {"spans": [span if isinstance(span, dict) else _of_list(span) for span in spans]}
         case {"content": str(text), "annotation": None | []}:
             return {"text": text, "labels": None}
         case {"content": str(text), "annotation": [*marks]}:
@@ -104,27 +104,27 @@ def rewrite(row: Any) -> Any:
         case {"tokenized_text": [*words], "ner": [*marks]} if all(isinstance(word, str) for word in words):
             return {"text": " ".join(words), "spans": list(_of_tokens(words, marks))}
         case {**keys} if not PRODIGYS & keys.keys():
-            found = (first_of(row, TOKENS) or row.get("text"), first_of(row, TAGS))
-            tokens, tags = (one.split() if isinstance(one, str) else one for one in found)
+            values = (first_of(row, TOKENS) or row.get("text"), first_of(row, TAGS))
+            tokens, tags = (value.split() if isinstance(value, str) else value for value in values)
             if isinstance(tokens, list) and _are_tags(tags) and len(tokens) == len(tags):
                 return row | {"tokens": tokens, "ner_tags": tags}
     return row
 
 
 def _are_tags(value: Any) -> bool:
-    """Return whether a value has tags of tokens alone, such as B-PER and O: a list, or a string."""
+    """Return whether a value has only tags of tokens, such as B-PER and O: a list, or a string."""
     tags = TAG_ENDS.split(value.strip("[]'\" ")) if isinstance(value, str) else value
     tags = tags if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) else []
     return any(map(BEGINS.match, tags)) and all(tag in OUTSIDE or PREFIXED.fullmatch(tag) for tag in tags)
 
 
 def _of_list(span: Any) -> dict[str, Any]:
-    """Return a list as a span; anything else has no offsets, and can't be used."""
+    """Convert a list to a span; anything else has no offsets, and can't be used."""
     return dict(zip(("start", "end", "label"), span if isinstance(span, list) else (), strict=False))
 
 
 def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a span for each label of each mark, and one that can't be used for anything else."""
+    """Yield a span for each label of each mark; for anything else an unusable one."""
     for mark in marks:
         match mark:
             case {"label": [*labels], "points": [{"start": int(start), "end": int(end), **more}]}:
@@ -135,7 +135,7 @@ def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a span for each mark, with offsets in tokens; one that can't be used for anything else."""
+    """Yield a span for each mark, with offsets in tokens; for anything else an unusable one."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     for mark in marks:
         match mark:
@@ -169,21 +169,21 @@ def marked_lists(row: Mapping[str, Any]) -> list[list[Any]] | None:
     """Return the lists under doccano's keys; none if all are null, None if the row isn't doccano's."""
     if not any(isinstance(row.get(key), str) for key in TEXTS):
         return None
-    found = [row[key] for key in LISTS if isinstance(row.get(key), list)]
+    lists = [row[key] for key in LISTS if isinstance(row.get(key), list)]
     null = any(row.get(key, ...) is None for key in LISTS)
-    return found if found or null or isinstance(row.get("annotations"), list) else None
+    return lists if lists or null or isinstance(row.get("annotations"), list) else None
 
 
 def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Return the value of a row's first key of some; None without any."""
+    """Return the value of the first of `keys` in a row; None without any."""
     return next((row[key] for key in keys if key in row), None)
 
 
 def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
-    """Explain why a row's keys contradict one format; empty if they don't."""
+    """Explain which keys contradict one format; empty if none do."""
     tags, marked = tags_of(row), next(filter(None, marked_lists(row) or ()), [])
     # Prodigy's tasks may have a list of the labels that were shown.
-    spans = any(isinstance(one, list | dict) for one in marked)
+    spans = any(isinstance(value, list | dict) for value in marked)
     if shape != "prodigy":
         return NO_OFFSETS if marked and not spans and tags is None else ""
     tagged = tags is not None and not row.get("spans") and any(tag not in (*OUTSIDE, 0) for tag in tags)
@@ -191,7 +191,7 @@ def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
 
 
 def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
-    """Name the tool of an unreadable row, or the unknown key of its spans; empty if unknown."""
+    """Name an unreadable row's tool, or the unknown key of its spans; empty if unknown."""
     no_text = "audio_spans" in row or not isinstance(row.get("text"), str)
     if shape in (None, "prodigy") and no_text and (why := name_keys(_keys_of(row))):
         return why
@@ -213,33 +213,33 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
 def _keys_of(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         yield from value
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _keys_of(one)
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _keys_of(inner)
 
 
 def _are_named(value: Any) -> bool:
-    """Return whether a value has annotations by their labels: strings, or objects."""
+    """Return whether a value has annotations by label: strings, or objects."""
     if isinstance(value, list):
-        return bool(value) and all(isinstance(one, dict) and isinstance(first_of(one, NAMES), str) for one in value)
+        return bool(value) and all(isinstance(mark, dict) and isinstance(first_of(mark, NAMES), str) for mark in value)
     lists = [*value.values()] if isinstance(value, dict) else []
     return (
         any(lists)
-        and all(isinstance(ones, list) for ones in lists)
-        and all(isinstance(one, str | dict) for ones in lists for one in ones)
+        and all(isinstance(marks, list) for marks in lists)
+        and all(isinstance(mark, str | dict) for marks in lists for mark in marks)
     )
 
 
 def _has_spans(value: Any) -> bool:
     """Return whether a value is a list of spans, or such lists by label."""
     if isinstance(value, dict):
-        return any(isinstance(one, list) and one and all(map(_is_place, one)) for one in value.values())
+        return any(isinstance(marks, list) and marks and all(map(_is_place, marks)) for marks in value.values())
     return isinstance(value, list) and bool(value) and all(map(_is_span, value))
 
 
 def _is_span(value: Any) -> bool:
     if isinstance(value, dict):
         return _is_place(value) and any(isinstance(value.get(name), str | list) for name in NAMES)
-    return isinstance(value, list) and any(isinstance(one, str) for one in value[:3]) and _is_place(value)
+    return isinstance(value, list) and any(isinstance(cell, str) for cell in value[:3]) and _is_place(value)
 
 
 def _is_place(value: Any) -> bool:
@@ -254,10 +254,10 @@ def _has_text(value: Any) -> bool:
 
 def no_text(line: int, row: Mapping[str, Any]) -> Problem:
     """Return the problem of a row without a text, naming its keys, or a list that may hold rows."""
-    there = ", ".join(sorted(row)[:8])
-    held = next((key for key, value in row.items() if isinstance(value, list) and any(map(_has_text, value))), "")
-    rows = f"; write its list `{held}` alone to a file: jq .{held}" if held else ""
-    return Problem(line, Reason.NO_TEXT, f"its keys are {there}{rows}" if there and "text" not in row else "")
+    keys = ", ".join(sorted(row)[:8])
+    list_key = next((key for key, value in row.items() if isinstance(value, list) and any(map(_has_text, value))), "")
+    rows = f"; write its list `{list_key}` alone to a file: jq .{list_key}" if list_key else ""
+    return Problem(line, Reason.NO_TEXT, f"its keys are {keys}{rows}" if keys and "text" not in row else "")
 
 
 def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Problem:
@@ -275,38 +275,38 @@ def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Pro
     if not lists:
         why = "its labels are numbers; export them as text" if "annotations" in row else "no list of spans"
         return Problem(line, Reason.MALFORMED, why)
-    filled = [[*map(_span_of, one)] for one in lists if one] or [[]]
-    if any(_places(one) != _places(filled[0]) for one in filled):
+    filled = [[*map(_span_of, marks)] for marks in lists if marks] or [[]]
+    if any(_places(spans) != _places(filled[0]) for spans in filled):
         why = f"its {' and '.join(key for key in LISTS if row.get(key))} differ; keep one of them"
         return Problem(line, Reason.MALFORMED, why)
     predicted = row.get(PREDICTED)
     unchanged = isinstance(predicted, list) and _places(filled[0]) == sorted(map(str, predicted))
     who = row.get("username") or row.get("user")
-    found = complete_row(text, filled[0], row, row, {PREDICTED: "yes"} if unchanged else {}, annotator_id=who)
+    prodigys = complete_row(text, filled[0], row, row, {PREDICTED: "yes"} if unchanged else {}, annotator_id=who)
     offsets = how.shown if counts_in_several_ways(row) else how.offsets
-    rejected = len(found.spans or ()) - len(filled[0])
-    return Converted(found, offsets, max(map(len, lists)) + rejected)
+    rejected = len(prodigys.spans or ()) - len(filled[0])
+    return Converted(prodigys, offsets, max(map(len, lists)) + rejected)
 
 
 def counts_in_several_ways(row: Mapping[str, Any]) -> bool:
     """Return whether a row with doccano's lists is doccano's own."""
     entities = row.get("entities")
-    objects = [one for one in entities if isinstance(one, dict)] if isinstance(entities, list) else []
-    return "label" in row or "labels" in row or any("start_offset" in one for one in objects)
+    objects = [entity for entity in entities if isinstance(entity, dict)] if isinstance(entities, list) else []
+    return "label" in row or "labels" in row or any("start_offset" in entity for entity in objects)
 
 
 def _places(spans: Iterable[RawSpan]) -> list[str]:
-    """List start, end and label of spans as strings, to compare values of any type."""
+    """List spans as strings, to compare values of any type."""
     return sorted(str([span.start, span.end, span.label]) for span in spans)
 
 
-def _span_of(one: Any) -> RawSpan:
+def _span_of(span: Any) -> RawSpan:
     """Convert a span in either form; anything else has no offsets, and can't be used."""
-    if isinstance(one, dict):
-        label = first_of(one, NAMES)
+    if isinstance(span, dict):
+        label = first_of(span, NAMES)
         label = label[0] if isinstance(label, list) and len(label) == 1 else label
-        start, end = first_of(one, STARTS), first_of(one, ENDS)
-        if end is None and is_integer(start) and is_integer(one.get("length")):
-            end = start + one["length"]
-        return RawSpan(start, end, label, None, one.get("text"))
-    return RawSpan(*one[:3]) if isinstance(one, list) and len(one) >= 3 else RawSpan()
+        start, end = first_of(span, STARTS), first_of(span, ENDS)
+        if end is None and is_integer(start) and is_integer(span.get("length")):
+            end = start + span["length"]
+        return RawSpan(start, end, label, None, span.get("text"))
+    return RawSpan(*span[:3]) if isinstance(span, list) and len(span) >= 3 else RawSpan()

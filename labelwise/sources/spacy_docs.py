@@ -59,7 +59,7 @@ def _read_docs(content: bytes, key: str) -> Iterator[Item]:
 
 
 def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
-    """Explain why the spans of a Doc are ambiguous; None if they aren't."""
+    """Explain why a Doc's spans are ambiguous; None if they aren't."""
     named = {**doc.spans, ENTS: doc.ents}
     groups = {name: {(span.start, span.end, span.label) for span in spans} for name, spans in named.items()}
     if key:
@@ -68,6 +68,6 @@ def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
     more = min((name for name in groups if name != INCORRECT and not groups[name] <= groups[read]), default=None)
     if more is None:
         return None
-    one, other = (name if name == ENTS else f"spans[{name!r}]" for name in (more, read))
-    why = f"{other} lacks spans of {one}; declare `spans: {more}` or `spans: {read}`"
+    lacking, chosen = (name if name == ENTS else f"spans[{name!r}]" for name in (more, read))
+    why = f"{chosen} lacks spans of {lacking}; declare `spans: {more}` or `spans: {read}`"
     return Problem(number, Reason.UNSUPPORTED_FORMAT, why)

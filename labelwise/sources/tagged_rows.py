@@ -27,10 +27,10 @@ def read_parquet(path: Path) -> Iterator[Item]:
 
     try:
         file = pyarrow.parquet.ParquetFile(path)
-        there = file.schema_arrow.names
-        columns = [next((name for name in names if name in there), "") for names in (TOKENS, TAGS)]
-        if not all(columns) or any(there.count(name) > 1 for name in columns):
-            raise InputError(f"{path}: its columns are {', '.join(there)}; it needs one `tokens` and one `ner_tags`")
+        present = file.schema_arrow.names
+        columns = [next((name for name in names if name in present), "") for names in (TOKENS, TAGS)]
+        if not all(columns) or any(present.count(name) > 1 for name in columns):
+            raise InputError(f"{path}: its columns are {', '.join(present)}; it needs one `tokens` and one `ner_tags`")
         names = tag_names(file.schema_arrow.metadata or {}, columns[1])
         counts: Counter[str] = Counter()
         for batch in file.iter_batches(ROWS, columns=columns[1:]):
@@ -49,7 +49,7 @@ def read_parquet(path: Path) -> Iterator[Item]:
 
 
 def tag_names(metadata: dict[bytes, bytes], column: str) -> Sequence[str]:
-    """Return the names of numbered tags, from the `datasets` feature in a schema; or None."""
+    """Return the names of numbered tags, from the `datasets` feature in a schema."""
     try:
         feature = msgspec.json.decode(metadata.get(b"huggingface", b"{}"))["info"]["features"][column]
         names = feature.get("feature", feature).get("names", ())

@@ -80,38 +80,42 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
 
 
 def find_recurring(tags: Iterable[str], spelled: re.Pattern[str] = MIDDLE) -> set[str]:
-    """Find the labels with two prefixes or more, B or S among them, like labels of tags."""
+    """Find the labels with two prefixes or more, B or S among them."""
     prefixes: dict[str, set[str]] = {}
-    for found in filter(None, map(spelled.fullmatch, tags)):
-        prefixes.setdefault(found["label"], set()).add(found["prefix"].upper())
-    return {label for label, there in prefixes.items() if label and len(there) > 1 and there & {"B", "S"}}
+    for match in filter(None, map(spelled.fullmatch, tags)):
+        prefixes.setdefault(match["label"], set()).add(match["prefix"].upper())
+    return {
+        label
+        for label, own_prefixes in prefixes.items()
+        if label and len(own_prefixes) > 1 and own_prefixes & {"B", "S"}
+    }
 
 
 @lru_cache(maxsize=10_000)
 def split_tag(tag: str, scheme: Scheme = BIO) -> tuple[tuple[str, str], ...]:
     """Return prefix and label of each part of a tag, such as B-PER|B-LOC; none if it is outside.
 
-    The prefix of a label alone is I; the label of a tag such as `B-`, among others with a label, is empty.
+    A label alone has the prefix I; a tag such as `B-`, among others with a label, has an empty one.
     """
     if tag in scheme.outside or not scheme.spelled:
         return () if tag in scheme.outside else (("I", tag),)
     pieces = tag.split("|") if scheme.spelled in (PLAIN, MIDDLE) else []
-    if len(pieces) > 1 and all(one in scheme.outside or scheme.spelled.fullmatch(one) for one in pieces):
-        return tuple(part for one in pieces for part in split_tag(one, scheme))
-    found = scheme.spelled.fullmatch(tag)
+    if len(pieces) > 1 and all(piece in scheme.outside or scheme.spelled.fullmatch(piece) for piece in pieces):
+        return tuple(part for piece in pieces for part in split_tag(piece, scheme))
+    match = scheme.spelled.fullmatch(tag)
     if scheme.spelled is BRACKETED:
-        return (("B", found["label"]),) if found and found["label"] else ()
-    if not found:
+        return (("B", match["label"]),) if match and match["label"] else ()
+    if not match:
         return () if scheme.spelled is FEATURE else (("I", tag),)
-    return ((found["prefix"].upper(), NO_LABEL if scheme.spelled is UNHYPHENATED else found["label"]),)
+    return ((match["prefix"].upper(), NO_LABEL if scheme.spelled is UNHYPHENATED else match["label"]),)
 
 
 def plain_brackets(tags: Iterable[str]) -> Iterator[str]:
     """Convert the brackets of a sentence to BIO tags: `(PER*`, `*)`, `*` to B-PER, I-PER, O."""
     label = ""
     for tag in tags:
-        found = BRACKETED.fullmatch(tag)
-        begun = (found["label"] or "") if found else ""
+        match = BRACKETED.fullmatch(tag)
+        begun = (match["label"] or "") if match else ""
         label = begun or label
         yield f"{'B' if begun else 'I'}-{label}" if label else "O"
         label = "" if tag.endswith(")") else label
@@ -120,7 +124,7 @@ def plain_brackets(tags: Iterable[str]) -> Iterator[str]:
 def tagged_row(
     words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None, scheme: Scheme = BIO
 ) -> ProdigyRow:
-    """Convert tokens, joined by single spaces, and their tags to Prodigy's row."""
+    """Convert tokens and tags to Prodigy's row; the text is the tokens, joined by single spaces."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     spans = [RawSpan(starts[start], starts[end] - 1, label) for start, end, label in decode_tags(tags, scheme)]
     return ProdigyRow(" ".join(words), spans, is_binary=False, meta=meta)
@@ -160,13 +164,13 @@ def decode_tags(tags: Iterable[str], scheme: Scheme = BIO) -> Iterator[tuple[int
     starts: dict[tuple[str, int], int] = {}  # of open spans, by label and its number among equal labels of a token
     for place, tag in enumerate([*tags, "O"]):
         seen: Counter[str] = Counter()
-        here: dict[tuple[str, int], str] = {}
+        prefix_of: dict[tuple[str, int], str] = {}
         for prefix, label in split_tag(tag, scheme):
-            here[label, seen[label]] = prefix
+            prefix_of[label, seen[label]] = prefix
             seen[label] += 1
-        for key in [key for key in starts if here.get(key, "B") in "BUSW"]:
+        for key in [key for key in starts if prefix_of.get(key, "B") in "BUSW"]:
             yield starts.pop(key), place, key[0]
-        for key, prefix in here.items():
+        for key, prefix in prefix_of.items():
             starts.setdefault(key, place)
             if prefix in "LEUSW":
                 yield starts.pop(key), place + 1, key[0]

@@ -54,7 +54,7 @@ ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "b": "\b"}
 
 
 class Layer(NamedTuple):
-    """The name of a layer of spans, and whether its column's values are labels."""
+    """A layer of spans, and whether its column's values are labels."""
 
     name: str
     valued: bool
@@ -100,8 +100,8 @@ def read_webanno(path: Path) -> Iterator[Item]:
         name = path.parent.name if in_folder else path.name
         project = path.parent.parent.parent / PROJECT
         if in_folder and project.is_file():
-            began = _read_unfinished(project, project.stat().st_mtime_ns)
-            if (name, "" if review else path.stem) in began:
+            unfinished = _read_unfinished(project, project.stat().st_mtime_ns)
+            if (name, "" if review else path.stem) in unfinished:
                 why = (
                     f"{PROJECT} says that it is in progress; finish it in INCEpTION, or delete that file, and it counts"
                 )
@@ -116,7 +116,7 @@ def read_webanno(path: Path) -> Iterator[Item]:
 
 
 class _Document(msgspec.Struct):
-    """A document of a project, with its curation's state, or an annotator's version of it."""
+    """A document of a project, with its curation's state, or an annotator's version."""
 
     name: str = ""
     user: str = ""
@@ -135,11 +135,15 @@ def _read_unfinished(project: Path, _: int) -> frozenset[tuple[str, str]]:
     RAISES (InputError): if the file doesn't describe a project.
     """
     try:
-        found = msgspec.json.decode(project.read_bytes(), type=_Project)
+        content = msgspec.json.decode(project.read_bytes(), type=_Project)
     except DECODE_ERRORS as error:
         raise InputError(f"{project}: {error}; unpack the export again, or delete the file") from error
-    documents = (*found.source_documents, *found.annotation_documents)
-    return frozenset((one.name, one.user) for one in documents if one.state in ("IN_PROGRESS", "CURATION_IN_PROGRESS"))
+    documents = (*content.source_documents, *content.annotation_documents)
+    return frozenset(
+        (document.name, document.user)
+        for document in documents
+        if document.state in ("IN_PROGRESS", "CURATION_IN_PROGRESS")
+    )
 
 
 class MalformedError(ValueError):
@@ -151,7 +155,7 @@ class MalformedError(ValueError):
 
 
 def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
-    """Return the columns with labels, each with its layer, and the sentences; refuse a malformed line."""
+    """Return the label columns by layer, and the sentences; refuse a malformed line."""
     if not lines[0].startswith(FORMAT):
         raise MalformedError(1, "it doesn't begin with #FORMAT=WebAnno TSV 3; export as WebAnno TSV v3")
     sentences: list[Sentence] = []
@@ -210,7 +214,7 @@ def _label_columns(layers: Sequence[tuple[str, list[str]]]) -> dict[int, Layer]:
 
 
 def custom_layers(path: Path) -> list[str]:
-    """List the custom layers of a file with labels, beside NamedEntity."""
+    """List a file's custom layers with labels, beside NamedEntity."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         head = [line.rstrip("\r\n") for line in takewhile(lambda line: line.startswith("#") or not line.strip(), file)]
     if not head or not head[0].startswith(FORMAT):
@@ -273,8 +277,8 @@ def _join(sentences: Sequence[Sentence]) -> OffsetText:
 def _spans(
     columns: dict[int, Layer], rows: Sequence[TokenRow], places: dict[int, int]
 ) -> tuple[list[RawSpan], list[Problem]]:
-    """Return the spans of the columns with labels, and problems; rows with the same number are one span."""
-    found: dict[tuple[int, str], RawSpan] = {}
+    """Return the spans of the label columns, and problems; rows with the same number are one span."""
+    spans: dict[tuple[int, str], RawSpan] = {}
     problems = []
     for row in rows:
         for column, layer in columns.items():
@@ -291,6 +295,6 @@ def _spans(
                 value, number = match.groups()
                 start, end = places[row.start], places[row.end]
                 label = unescape(value) if layer.valued and value not in ("*", *EMPTY) else layer.name
-                span = found.setdefault((column, number or f"{row.line}.{place}"), RawSpan(start, end, label))
+                span = spans.setdefault((column, number or f"{row.line}.{place}"), RawSpan(start, end, label))
                 span.start, span.end = min(span.start, start), max(span.end, end)
-    return list(found.values()), problems
+    return list(spans.values()), problems
