@@ -105,7 +105,6 @@ class Span(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
 class Task(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """One answer to one question about one text.
 
-    line (int): place in the source, from 1.
     unusable (tuple[Span, ...]): spans with a problem, left out of `spans`.
     answer (str): "accept", "reject" or "ignore"; other values can't be used.
     who (str): annotator or session; empty if unknown.

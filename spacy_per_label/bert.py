@@ -67,7 +67,6 @@ def encode_layer(
     """Compute a layer's output.
 
     X (np.ndarray): shape (wordpieces, width).
-    ends (Sequence[int]): ends of the windows.
     eps (float): added to variances.
     drop (Callable | None): draws dropout masks in training; None predicts, in less memory.
     RETURNS (tuple): output, of X's shape; and in training, backprop, which returns the gradients of X and the weights.

@@ -38,7 +38,6 @@ class Encoder(NamedTuple):
 
     weights (dict[str, np.ndarray]): "word", "position", "norm_g" and "norm_b" of the embeddings, and the layers' by
         number, such as "0.qkv_W"; see `bert`.
-    eps (float): see `bert.encode_layer`.
     first_position (int): position of a text's first wordpiece.
     tokenizer (str): content of tokenizer.json.
     """
@@ -105,10 +104,7 @@ def find_encoder(name: str) -> Path:
 
 
 def download(name: str) -> Path:
-    """Download a transformer from the hub, or find it in the cache.
-
-    RAISES (NoModelError): if it isn't available.
-    """
+    """Download a transformer from the hub, or find it in the cache."""
     try:
         from huggingface_hub import snapshot_download
 

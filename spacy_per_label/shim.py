@@ -39,7 +39,6 @@ class TransformerShim(HFShim):
     ) -> None:
         """hf_objects (HFObjects): none yet, but the options that its config is read with.
         half_weights (bool): save weights in fp16; computation doesn't change.
-        rate, decay (float): see `make_transformer`.
         """
         super().__init__(hf_objects, **options)
         self.half_weights, self.rate, self.decay = half_weights, rate, decay
@@ -72,7 +71,6 @@ class TransformerShim(HFShim):
     def encode(
         self, ops: Any, windows: Sequence[Window], own: np.ndarray, is_train: bool
     ) -> tuple[Any, Callable[[Any], None]]:
-        """Compute the vectors of the windows' own wordpieces; see `NumpyShim.encode`."""
         tables, cell_of_piece = make_tables(windows, self._hfmodel.tokenizer.pad_token_id or 0)
         # A copy to a GPU waits for all that it computes: so each table is copied before the first one is computed.
         inputs = [self._copied(*table) for table in tables]

@@ -45,7 +45,6 @@ Learnable = Example | PreparedText
 
 
 def prepare_text(find: Callable[[Doc], list[Window]], numbers: Mapping[str, int], eg: Example) -> PreparedText:
-    """Convert an example to arrays; see `window_finder` and `targets_of`."""
     return PreparedText(eg.predicted.text, len(eg.reference), find(eg.predicted), targets_of(eg, numbers))
 
 
@@ -80,12 +79,10 @@ def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
 
 
 def tags_of(length: int) -> np.ndarray:
-    """List the tags of a span of `length` tokens."""
     return np.array([UNIT] if length == 1 else [BEGIN, *[IN] * (length - 2), LAST], np.int8)
 
 
 def _touched(doc: Doc, start: int, end: int) -> slice:
-    """Find the tokens that a character span touches."""
     starts = doc.to_array(IDX)  # (tokens,)
     ends = starts + doc.to_array(LENGTH)
     return slice(int(np.searchsorted(ends, start, side="right")), int(np.searchsorted(starts, end)))

@@ -36,10 +36,7 @@ def read_table(name: str, width: int = 96) -> tuple[str, np.ndarray]:
 
 
 def write_table(name: str, out: Path, width: int = 96) -> int:
-    """Write a table of vectors as .npz; see `read_table`. Return its number of words or wordpieces.
-
-    name (str): empty for an empty table.
-    """
+    """Write a table of vectors as .npz; see `read_table`. Return its number of words or wordpieces."""
     pieces, vectors = read_table(name, width) if name else ("", np.zeros((1, 0), "float16"))
     with out.open("wb") as file:
         np.savez(file, pieces=np.frombuffer(pieces.encode(), np.uint8), vectors=vectors)
@@ -47,10 +44,7 @@ def write_table(name: str, out: Path, width: int = 96) -> int:
 
 
 def find_folder(name: str) -> Path:
-    """Find the folder of a transformer or pipeline, by its own name or the package's.
-
-    RAISES (NoModelError): if there is none.
-    """
+    """Find the folder of a transformer or pipeline, by its own name or the package's."""
     root = find_root(name)
     for marker, parents in (("tokenizer.json", 0), ("vocab/vectors", 1)):
         for file in sorted(root.rglob(marker)):

@@ -66,7 +66,6 @@ class Window(NamedTuple):
 def find_windows(doc: Doc, tokenizer: str, window: int, context: int) -> list[Window]:
     """Cut a text into windows; white space has no wordpiece, and an empty text no window.
 
-    tokenizer (str): see `PieceTokenizer`.
     window (int): approximate wordpieces of a window, because no token is cut.
     context (int): wordpieces on each side, in a text with several windows.
     """

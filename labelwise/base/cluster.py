@@ -91,7 +91,6 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
 
 
 def _watch(connected: list["Client"], address: str, ended: Event) -> None:
-    """Print a message if there has been no scheduler, or no worker, for some seconds."""
     told = ""
     while not ended.wait(SILENCE):
         waiting = f"Waiting for the Dask scheduler at {address}"
@@ -115,7 +114,6 @@ def fingerprint() -> dict[str, str]:
 
 
 def version_of(package: str) -> str:
-    """Return the version of a package, or that it isn't installed."""
     try:
         return version(package)
     except PackageNotFoundError:

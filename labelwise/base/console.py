@@ -32,7 +32,6 @@ class Messages:
     """Messages on standard output, in colour on terminals only: a title, and perhaps a remedy or a reason."""
 
     def _say(self, sign: str, colour: str, title: str, text: str = "") -> None:
-        """Print lines as wide as the terminal; a longer word, such as a path, isn't broken."""
         console = Console(highlight=False)
         for line, style in ((f"{sign} {title}", colour), (text, "")):
             if line:
@@ -45,7 +44,6 @@ class Messages:
     fail = partialmethod(_say, "✘", "red")
 
     def more(self, text: str) -> None:
-        """Print more of the message before."""
         print(textwrap.fill(text, Console().width, initial_indent="  ", subsequent_indent="  ", **WRAPPED))
 
 
@@ -82,7 +80,6 @@ class Bar(tqdm):
 
     @property
     def format_dict(self) -> dict[str, Any]:
-        """Return tqdm's format values, with the time left in words."""
         known = super().format_dict
         seconds = (self.total - self.n) / known["rate"] if self.total and known["rate"] else None
         return known | {"left": "?" if seconds is None else describe_seconds(seconds)}
@@ -172,7 +169,6 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str 
 
 
 def print_warnings(warnings: Iterable[tuple[str, str]]) -> None:
-    """Print warnings, each with its remedy, as one table."""
     table = Table("Warning", "What to do", box=box.SIMPLE, pad_edge=False, show_lines=True)
     for what, remedy in warnings:
         table.add_row(Text(what), Text(remedy))

@@ -138,7 +138,6 @@ def count_cores(root: Path = Path("/")) -> int:
 
 
 def _quota(group: Path) -> float:
-    """Return the CPU quota of a control group, in cores; infinite without a quota."""
     try:
         if (group / "cpu.max").is_file():
             quota, period = (group / "cpu.max").read_text(encoding="utf8").split()

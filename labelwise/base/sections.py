@@ -15,8 +15,6 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 class VarsSection(msgspec.Struct, frozen=True):
-    """The section `vars` of project.yml, where a comment explains each key."""
-
     data: str = "assets/demo"
     pipeline: str = "cpu"
     seed: int = 0
@@ -47,7 +45,6 @@ def stage_of(kind: str, pipeline: str) -> str:
 
 
 def check_pipeline(name: str, root: Path = Path()) -> None:
-    """Refuse a pipeline without a config, configs/NAME.cfg."""
     if not re.fullmatch(r"\w[\w.-]*", name) or not (root / CONFIGS / f"{name}.cfg").is_file():
         there = ", ".join(sorted(path.stem for path in (root / CONFIGS).glob("*.cfg"))) or "none"
         raise InputError(f"pipeline {name!r}: there is no {CONFIGS / name}.cfg; there are {there}")
@@ -67,8 +64,6 @@ class ReportSection(msgspec.Struct, frozen=True):
 
 
 class PackageName(msgspec.Struct, frozen=True):
-    """The section `package` of project.yml, where a comment explains each key."""
-
     name: str = "ner"
     version: str = "0.1.0"
     license: str = ""

@@ -21,9 +21,7 @@ DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 class Answered(msgspec.Struct):
     """A dataset's answer that a finding is about.
 
-    file (str): file, with the line if known.
     answer (str): its digest for the label; see `annotations.answer_digest`.
-    annotator (str): empty if unknown.
     """
 
     dataset: str
@@ -39,10 +37,7 @@ class Finding(msgspec.Struct):
     label, surface (str): of the annotated span (of the proposed span if that is missing).
     current (tuple | None): start, end and label of the annotated span; None if missing.
     proposed (tuple | None): of the correction; None if the span should be removed.
-    better (str): words of the proposed span.
-    split, doc, key (str): split, document name and digest of the text.
     before, after (str): rest of the sentence.
-    why (str): correction and evidence, in words.
     group (str): the question; one answer decides all its findings.
     answers (dict): by label, the answer that a decision changes.
     others (list): other spans of the sentence, with offsets from the start of this one.
@@ -167,8 +162,6 @@ def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:
 
     A pipeline that can't separate two labels disagrees with gold everywhere, and is mostly wrong: of 30 suspects in 100
     spans, a few are errors; a single suspect probably is one.
-
-    gold (Mapping[str, int]): number of spans by label.
     """
     counts = Counter((one.label, one.kind) for one in findings)
     for one in findings:
@@ -183,10 +176,7 @@ def locate(
     declared: Mapping[str, Sequence[str]],
     progress: Progress = no_progress,
 ) -> None:
-    """Add to findings the answers that they are about: a complete answer covers its text, a binary one single spans.
-
-    declared (Mapping): labels of each dataset.
-    """
+    """Add to findings the answers that they are about: a complete answer covers its text, a binary one single spans."""
     wanted: dict[str, list[Finding]] = {}
     for one in findings:
         wanted.setdefault(one.key, []).append(one)

@@ -33,7 +33,6 @@ Place = tuple[int, int, int]  # start and end in tokens, number of the label
 class Correction(NamedTuple):
     """An annotated span and its proposed replacement; one of them may be None.
 
-    score (float): evidence, in log-odds.
     times, against (int): other occurrences annotated as proposed, and as here.
     agrees (bool): the out-of-fold pipeline predicts the proposed span.
     """
@@ -55,10 +54,7 @@ class Correction(NamedTuple):
 
 
 class OutOfFold:
-    """Out-of-fold predictions for one text.
-
-    found (set[Place]): predicted spans.
-    """
+    """Out-of-fold predictions for one text."""
 
     def __init__(self, log_p: np.ndarray, found: FoundSpans, numbers: Sequence[int | None]) -> None:
         """Take the log probabilities of tags, and the spans decoded from them.
@@ -98,8 +94,6 @@ class OutOfFold:
 
 
 class CheckedDoc(NamedTuple):
-    """A text of a corpus, and its out-of-fold prediction, if any."""
-
     split: Split
     stored: StoredDoc
     prediction: OutOfFold | None = None
@@ -112,17 +106,12 @@ class CheckedDoc(NamedTuple):
 class Evidence:
     """Evidence for and against changes to the annotation of one text.
 
-    gold (set[Place]): annotated spans.
     unknown (set[int]): labels that aren't fully annotated, so none of their spans is proposed.
     proposed (set[Place]): spans that the surface forms or the pipeline would add.
     others (set[Place]): these, and annotated spans with another label.
     """
 
     def __init__(self, doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold | None) -> None:
-        """Count the forms of a text.
-
-        prediction (OutOfFold | None): None if no pipeline was asked.
-        """
         spans = forms.spans(doc)
         self.prediction, self.gold = prediction, set(spans)
         self.unknown = {forms.labels.index(label) for label in doc.annotation.uncovered}
@@ -135,7 +124,6 @@ class Evidence:
         self._alike = Counter((self._forms[span[:2]], span[2]) for span in spans)
 
     def times(self, current: Place | None, better: Place | None) -> tuple[int, int]:
-        """Count other occurrences annotated as proposed, and as in the current annotation."""
         marked, free = self._counts[better] if better else (0, 0)
         if current is None:
             return marked, max(free - 1, 0)
@@ -166,8 +154,6 @@ def find_corrections(doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold 
     """Yield the corrections of a text, each span at most once, most certain first.
 
     Skips labels that the text isn't fully annotated for.
-
-    prediction (OutOfFold | None): None without a pipeline.
     """
     evidence = Evidence(doc, forms, prediction)
     taken: set[Place] = set()
@@ -215,7 +201,6 @@ def _often_marked(doc: StoredDoc, forms: SurfaceForms) -> set[Place]:
 
 
 def _with_other_labels(doc: StoredDoc, forms: SurfaceForms, spans: Sequence[Place]) -> dict[Place, tuple[int, int]]:
-    """Count the labels of the surface forms of spans, if annotated MIN_TIMES times."""
     marked = forms.marked_as(doc, spans)
     often = zip(*(array.tolist() for array in np.nonzero(marked >= MIN_TIMES)), strict=True)
     return {(*spans[row][:2], number): (int(marked[row, number]), 0) for row, number in often}

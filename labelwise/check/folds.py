@@ -69,7 +69,6 @@ def train_fold(recipes: Sequence[TrainingConfig], out: Path, apart: bool, number
 
     apart (bool): in a new folder, because a presumed-dead worker may still be training; otherwise resume a killed
         training, and skip a finished one.
-    RETURNS (Path): folder of the pipeline.
     """
     model, unseen = (out / uuid4().hex if apart else out) / f"pipeline-{number}", StringIO()
     with redirect_stdout(unseen if number else sys.stdout), redirect_stderr(unseen if number else sys.stderr):
@@ -84,7 +83,6 @@ def fold_recipes(folds: Folds) -> list[TrainingConfig]:
 
 
 def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:
-    """Read the texts of splits; of train, only one fold."""
     for split in splits:
         for file in partitions_of(corpus, split):
             for doc in read_stored_docs(file):
@@ -93,10 +91,7 @@ def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) ->
 
 
 def add_predictions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str]) -> Iterator[CheckedDoc]:
-    """Yield texts with the prediction of a per-label pipeline; without, if its tokens differ.
-
-    labels (Sequence[str]): labels of the corpus, which predictions number.
-    """
+    """Yield texts with the prediction of a per-label pipeline; without, if its tokens differ."""
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) if label in labels else None for label in component.labels]
     for batch, given in predict_batches(nlp, docs, lambda doc: len(doc.stored), without=["ner"]):

@@ -13,11 +13,8 @@ COLUMNS += [f"{side}_{name}" for side in ("gold", "predicted") for name in ("sta
 class ChangedSpan(NamedTuple):
     """An error that is fixed or new.
 
-    mistake (str): its kind; see `pairs.Kind`.
     label, words (str): of gold, or else of the prediction.
     text (str): document, or else the key of the text.
-    before, after (str): rest of the sentence.
-    cause (str): of gold; see `tables.MISSED`.
     """
 
     change: Literal["fixed", "new"]
@@ -52,7 +49,6 @@ def _keys(revision: Revision, split: str) -> set[str]:
 
 
 def _read(revision: Revision, split: str) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
-    """Read all gold places, and the errors by the place of their gold, or else of their prediction."""
     rows = revision.tables.read_pairs(COLUMNS, split, pc.field("kind") != "unscored").to_pylist()
     gold = {_place(row, "gold") for row in rows if row["gold_label"]}
     wrong = [row for row in rows if row["kind"] not in ("right", "nested")]

@@ -50,8 +50,6 @@ class ComparedScores(msgspec.Struct):
     """A label, or an average.
 
     f (dict): mean F1 of the trainings, by revision.
-    changes (dict): by revision, except the baseline.
-    support (int | None): gold spans.
     """
 
     f: dict[str, float | None]
@@ -62,15 +60,11 @@ class ComparedScores(msgspec.Struct):
 class ComparedSplit(msgspec.Struct, kw_only=True):
     """The comparison on a split.
 
-    texts (int): compared texts.
-    units (int): units of these texts.
     unit (str): see `scores.SplitMetrics`.
     gold_differs (int): texts whose gold differs between revisions, for the compared labels.
     left_out (dict): texts that other revisions lack, by revision.
     trainings (dict): trainings that differ by their seed alone, by revision.
     means (bool): F1 is the mean of the trainings, not that of the first.
-    micro (ComparedScores): all entities.
-    macro (ComparedScores): mean over labels.
     """
 
     texts: int

@@ -37,7 +37,6 @@ def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
 
 
 def list_unchanged(split: ComparedSplit) -> list[str]:
-    """List the labels whose F1 is the same in all revisions."""
     return [name for name, row in split.labels.items() if len({*row.f.values()}) == 1]
 
 
@@ -102,7 +101,6 @@ def describe_verdict(comparison: Comparison, name: str) -> str:
 
 
 def is_star(change: Change, sign: int) -> bool:
-    """Return whether a difference is significant and has a sign."""
     return change.significant and sign * (change.difference or 0) > 0
 
 

@@ -27,8 +27,6 @@ WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 class Revision(NamedTuple):
     """Results of an evaluation at a git revision, or in the WORKSPACE.
 
-    tables (Tables): source of the scores.
-    curve (Curve | None): of the training, if any.
     seeds (pa.Table | None): counts of trainings that differ by their seed, if any; see `seeds.SCHEMA`.
     unused (str): why existing counts don't belong to the scores.
     remedy (str): command that makes counts.
@@ -61,8 +59,6 @@ def find_earlier(pipeline: str, root: Path = Path()) -> str:
 def read_before(name: str, pipeline: str, decisions: str, root: Path = Path()) -> tuple[Metrics, bytes]:
     """Load a pipeline's scores and the decisions at a git revision.
 
-    decisions (str): folder of the decisions.
-    RETURNS (tuple): scores, and the rows of all files.
     RAISES (InputError): if the repository, revision or evaluation is missing, or the repository is another user's.
     """
     metrics, files, folder = _read_metrics(name, pipeline, root)
@@ -91,7 +87,6 @@ def _read_metrics(name: str, pipeline: str, root: Path) -> tuple[Metrics, DVCFil
 
 
 def _read(files: DVCFileSystem, path: str) -> bytes:
-    """Read a file; empty if there is none."""
     try:
         return files.read_bytes(path)
     except (OSError, DvcException):

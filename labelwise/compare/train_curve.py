@@ -24,8 +24,6 @@ class TrainCurve(msgspec.Struct, kw_only=True):
     """F1 by share of train, with differences to half of it.
 
     pipeline_digest (str): pipeline trained on all of train.
-    texts (dict): training texts by share: "half", "a quarter", "all".
-    micro (ComparedScores): all spans of dev.
     """
 
     pipeline_digest: str
@@ -35,7 +33,6 @@ class TrainCurve(msgspec.Struct, kw_only=True):
 
     @property
     def gain(self) -> Change:
-        """Return the gain of the last doubling."""
         return self.micro.changes[ALL]
 
     def gains(self) -> list[tuple[str, Change]]:

@@ -18,7 +18,6 @@ NOTHING = answer_digest(())
 class AnswerPlace(msgspec.Struct):
     """The place of an answer that counts.
 
-    annotator (str): empty if unknown.
     judged (list | None): start and end of accepted and rejected spans; None if the answer covers the whole text.
     lines (list): start, end, file and line of spans with their own lines.
     digests (dict): see `answer_digest`, by label with spans.

@@ -64,7 +64,6 @@ class Ledger(msgspec.Struct, kw_only=True):
 
     @property
     def problems(self) -> int:
-        """Count unusable rows and spans."""
         return sum(self.rows[one] for one in ROW_PROBLEMS) + sum(self.spans[one] for one in SPAN_PROBLEMS)
 
     def metrics(self) -> dict[str, Any]:

@@ -118,7 +118,6 @@ def digest_merge(manifest: Manifest) -> str:
 
 
 def is_corpus(folder: Path) -> bool:
-    """Return whether a folder has the manifest of a merge."""
     try:
         read_manifest(folder)
     except InputError:
@@ -188,7 +187,6 @@ def find_partition(file: Path) -> Partition:
 
 
 def _listed(split: Path, *, stopped: bool = False) -> dict[str, str] | None:
-    """Return the digests of a split's files by name, as in its manifest; None without a merge."""
     split = split.resolve()
     corpus = split.parent
     made = any((corpus / name).exists() for name in ("labels", "tokenizer.json"))  # which a merge writes, too

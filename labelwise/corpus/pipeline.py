@@ -37,12 +37,10 @@ def load_pipeline(model: Path) -> Language:
 
 
 def excluded_labels_of(nlp: Language) -> list[str]:
-    """List the labels that a pipeline excludes, because no training text is complete for them."""
     return [label for _, component in nlp.pipeline for label in getattr(component, "excluded_labels", ())]
 
 
 def points_of(nlp: Language) -> Points:
-    """Return a pipeline's operating points by label; see `spacy_per_label.operating_point`."""
     return {
         label: point
         for _, component in nlp.pipeline
@@ -123,7 +121,6 @@ def corpus_of(config: Path) -> Path:
 
 
 def _read(config: Path, block: str, key: str) -> Any:
-    """Read a value of a config; None if it can't be read. Other readers refuse such a config."""
     try:
         return load_config(config, interpolate=True)[block][key] if config.is_file() else None
     except (Error, KeyError, ValueError):

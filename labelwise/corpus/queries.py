@@ -37,7 +37,6 @@ def count(table: pa.Table, *columns: str) -> Counter[Any]:
 
 
 def where(table: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
-    """Keep rows with some values in a column."""
     return table.filter(pc.is_in(table[column], pa.array(values, pa.string())))
 
 
@@ -48,7 +47,6 @@ def find_kept(table: pa.Table, number: str) -> pa.Array:
 
 
 def with_kept(table: pa.Table, number: str, column: str) -> pa.Table:
-    """Add a column of the kept row or span as `by`; see `find_kept`."""
     return table.append_column("by", pc.take(table[column], find_kept(table, number)))
 
 
@@ -63,7 +61,6 @@ def of_sources(rows: pa.Table) -> pa.Table:
 
 
 def texts_of(group: Group, table: pa.Table) -> pa.Array:
-    """Return the index of each row's text."""
     return pc.index_in(table["text"], group.texts["text"])
 
 

@@ -86,8 +86,6 @@ SCHEMAS = {"texts": TEXTS, "rows": ROWS, "spans": SPANS}
 
 
 class Group(NamedTuple):
-    """The texts of a row group, with all rows and spans."""
-
     texts: pa.Table
     rows: pa.Table
     spans: pa.Table
@@ -135,7 +133,6 @@ def read_columns(table: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
 
 
 def has_tables(folder: Path) -> bool:
-    """Return whether a folder has a merge's table, even of a killed merge."""
     for name, schema in zip(TABLES, SCHEMAS.values(), strict=True):
         with suppress(OSError, pa.ArrowException):
             if pq.read_schema(folder / name).equals(schema):

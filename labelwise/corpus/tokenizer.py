@@ -81,7 +81,6 @@ def with_marks(pattern: str) -> str:
 
 
 def read_rules(project: Path | None) -> TokenizerRules:
-    """Read `configs/tokenizer.yml` beside project.yml, if it exists."""
     own = project.parent / "configs" / "tokenizer.yml" if project else None
     return read_section(own if own and own.is_file() else None, "tokenizer", TokenizerRules)
 
@@ -93,7 +92,6 @@ def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:
 
 
 def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
-    """Read the language and the rules that `write_tokenizer` wrote."""
     try:
         content = json.loads(path.read_text(encoding="utf8"))
         return content.pop("lang"), msgspec.convert(content, TokenizerRules)

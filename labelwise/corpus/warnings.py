@@ -7,14 +7,11 @@ MAX_NAMED_LABELS = 6  # labels that a warning names
 
 
 class ScoreWarning(NamedTuple):
-    """A reason not to trust the scores, and a remedy."""
-
     what: str
     remedy: str
 
 
 def warnings_about_excluded_labels(excluded_labels: Sequence[str]) -> Iterator[ScoreWarning]:
-    """Warn if a pipeline lacks labels of its corpus."""
     if excluded_labels:
         them = "it" if len(excluded_labels) == 1 else "them"
         labels = name_labels(excluded_labels)

@@ -89,7 +89,6 @@ def write_tasks(documents: Iterable[Document], out: Path, file_of: Callable[[str
 
 
 def encode_document(document: Document) -> Iterator[bytes]:
-    """Encode a document as lines of JSON: problems, then the task."""
     for problem in document.problems:
         yield msgspec.json.encode({PROBLEM: problem}) + b"\n"
     if not (task := document.task):

@@ -35,7 +35,6 @@ OLD_MARKS = ("report.json", "problems.jsonl", DATASETS)  # of releases up to 0.2
 class Conversion(msgspec.Struct, frozen=True, omit_defaults=True):
     """The mark of a folder of tasks, which a conversion may replace.
 
-    lacking (dict): documents by split without a kind of file, such as .a2, that other splits have.
     disjoint (dict): labels by folder, if folders share no label and aren't declared.
     empty, documents (int): documents with empty annotation files, and all annotated ones.
     """

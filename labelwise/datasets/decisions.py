@@ -75,8 +75,6 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 class DecisionRow(NamedTuple):
-    """A row of a file of decisions: a decision or a problem."""
-
     file: str
     line: int
     decision: Decision | None
@@ -94,7 +92,6 @@ def read_decisions(file: Path) -> Iterator[DecisionRow]:
 
 
 def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[DecisionRow]:
-    """Yield the nonblank rows of a file's content."""
     for line, row in enumerate(content.removeprefix(BOM).splitlines(), 1):
         if not row.strip():
             continue
@@ -108,7 +105,6 @@ def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[Decision
 
 
 def find_decisions(folder: Path) -> Iterator[DecisionRow]:
-    """Yield the rows of a folder's files, sorted by name."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder; make it, or leave out --decisions")
     for file in sorted(folder.glob("*.jsonl")):

@@ -78,7 +78,6 @@ def read_entries(file: Path) -> list[Entry]:
 
 
 def decode_entries(content: bytes, file: Path) -> list[Entry]:
-    """Decode the content of a `datasets.yml`; see `read_entries`."""
     return decode_yaml(content, list[Entry], str(file), SYNTAX, words=True)
 
 
@@ -89,7 +88,6 @@ def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Entry
 
 
 def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
-    """Yield the given files, the matches of patterns, and the `datasets.yml` of folders."""
     for path in declarations:
         pattern = str(path)
         found = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]

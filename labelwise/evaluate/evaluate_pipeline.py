@@ -44,7 +44,6 @@ class Evaluation(NamedTuple):
 
     seconds (float): time of predicting, reading and writing.
     edited (list[str]): pipeline files changed after training.
-    groups (Groups): scores of groups of texts.
     """
 
     metrics: Metrics
@@ -151,10 +150,7 @@ def collect(
     predictions: Path | None,
     progress: Progress,
 ) -> None:
-    """Write both tables from the files of parts, and the last split's predictions, if asked.
-
-    parts (Sequence): folders of the parts of each split, in order.
-    """
+    """Write both tables from the files of parts, and the last split's predictions, if asked."""
     forms = SurfaceForms(labels)
     for part in chain.from_iterable(parts):
         want_forms(forms, Rows.read(part, FORM).pairs)

@@ -36,8 +36,6 @@ WORD = 5  # characters, on average
 
 
 class PredictJob(NamedTuple):
-    """A part to predict, with the pipeline's folder and digest."""
-
     model: Path
     digest: str
     part: list[RawText]
@@ -54,7 +52,6 @@ class Done(NamedTuple):
     problems: Counter[str]
 
     def size(self) -> int:
-        """Return the number of texts, usable or not."""
         return self.texts + self.problems.total()
 
 
@@ -67,7 +64,6 @@ def hold_pipeline(model: Path, digest: str) -> Language:
     """Load and cache a pipeline for the current device, so forked workers share it.
 
     digest (str): of its files, because a worker may have loaded an earlier pipeline from the folder.
-    RAISES (InputError): if there is no pipeline.
     """
     ops = get_current_ops()
     return _hold(model, digest, (ops.device_type, ops.device_id))
@@ -78,7 +74,6 @@ def predict_texts(
 ) -> Iterator[Done]:
     """Predict raw texts, in order; the output file is complete once the generator is exhausted.
 
-    inputs (Sequence[Path]): files and folders; see `raw_texts`.
     gpu_id (int): number of the GPU, not for a cluster's workers; -1 for the CPU.
     YIELDS (Done): counts of each part.
     RAISES (InputError): if the pipeline or the GPU is missing, several workers are to share a GPU, an input is missing,
@@ -123,12 +118,10 @@ def _predict(
 
 
 def predict_part(job: PredictJob, folder: Path) -> Done:
-    """Predict the texts of a part, and write them to a file in a folder, one per line."""
     return predict_raw(hold_pipeline(job.model, job.digest), job.part, folder / PART_FILE)
 
 
 def predict_raw(nlp: Language, raws: Iterable[RawText], file: Path) -> Done:
-    """Predict raw texts, and write them to a file, one per line."""
     problems: Counter[str] = Counter()
     docs = predict_docs(nlp, read_raws(raws, problems), entity_labels(nlp))
     return Done(*write_predictions(docs, file), problems)

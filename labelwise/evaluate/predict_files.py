@@ -71,8 +71,6 @@ def predict_files(
 ) -> Iterator[Done]:
     """Predict files of raw texts to a folder, skipping finished files.
 
-    inputs (Sequence[Path]): files and folders; see `raw_texts`.
-    workers, gpu_id (int): see `predict.predict_texts`.
     YIELDS (Done): totals of skipped files, then counts of each file of predictions.
     RAISES (InputError): if `out` has other content, another pipeline's predictions or another writer, two inputs have
         one name, or `predict.predict_texts` fails.
@@ -107,10 +105,7 @@ def predict_files(
 
 
 def made_by(digest: str) -> dict[str, str]:
-    """Return the mark of a folder of predictions.
-
-    digest (str): digest of the pipeline.
-    """
+    """Return the mark of a folder of predictions."""
     return {"pipeline": digest, "labelwise": __version__}
 
 

@@ -18,11 +18,9 @@ from labelwise.base.text import DECODE_ERRORS, SpanKey, evaluable
 class PredictedDoc(msgspec.Struct):
     """A text with predicted and gold spans: (start, end, label) in characters, sorted.
 
-    key (str): digest of the text, in hexadecimal.
     predicted (list): the pipeline's entities.
     gold, rejected (list): spans that annotators accepted and rejected.
     uncovered (dict[str, str]): labels that the text isn't complete for, "partial" or "none".
-    doc (str): document name, if any.
     found (list): all spans of a per-label recognizer, which may overlap, each with its probability last.
     words (int): the pipeline's tokens.
     unit, groups: see `annotation.Annotation`.
@@ -41,7 +39,6 @@ class PredictedDoc(msgspec.Struct):
     groups: dict[str, list[str]] = {}
 
     def scored(self, spans: Iterable[SpanKey]) -> set[SpanKey]:
-        """Keep the spans that can be scored; see `text.evaluable`."""
         return evaluable(spans, (*self.gold, *self.rejected), self.uncovered)
 
     def words_of(self, span: SpanKey) -> str:

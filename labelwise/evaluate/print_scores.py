@@ -34,10 +34,7 @@ def print_scores(metrics: Metrics, more: str) -> None:
 
 
 def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:
-    """Print the scores of groups of texts, a table per key.
-
-    more (str): file with all of them.
-    """
+    """Print the scores of groups of texts, a table per key."""
     for by, found in groups.items():
         rows = [[value, *_cells(metrics, one), f"{one.texts:,}"] for value, one in found.items()]
         print_table([by, "P", "R", "F1", head_interval(metrics), "Support", "Texts"], rows, more)

@@ -20,7 +20,6 @@ class RankedLabel(NamedTuple):
     mistakes (Mistakes): on dev, or on test; see `Metrics.to_learn`.
     unscored (int): predictions on test that can't be scored, if they are the majority; else 0.
     few (bool): test has too few of its gold spans for reliable scores.
-    verdict (Verdict): see `decide`.
     """
 
     label: str
@@ -70,7 +69,6 @@ def rank_labels(metrics: Metrics, target_f1: float = DEFAULT_TARGET_F1) -> list[
 
 
 def group_by_verdict(rows: Iterable[RankedLabel]) -> dict[Verdict, list[str]]:
-    """List the labels of each verdict, in order; possibly none."""
     found: dict[Verdict, list[str]] = {verdict: [] for verdict in get_args(Verdict)}
     for row in rows:
         found[row.verdict].append(row.label)

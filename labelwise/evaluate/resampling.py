@@ -61,7 +61,6 @@ def stream_units(blocks: Iterable[np.ndarray], units: np.ndarray) -> Iterator[np
 class Jackknife:
     """Jackknife over docs (Tukey 1958; Efron and Stein 1981).
 
-    value (np.ndarray): scores of all docs.
     docs (np.ndarray): shape (labels + 2); docs with spans of each label, then of any label (twice).
     """
 

@@ -32,7 +32,6 @@ class Results(NamedTuple):
     merge (Ledger): empty without metrics of the merge.
     corpus (str): digest of the corpus, if known.
     tables (Tables | None): None if DVC hasn't pulled them.
-    curve (Curve | None): of the training, if any.
     groups (Groups): scores of groups of texts; empty if DVC hasn't pulled them.
     """
 

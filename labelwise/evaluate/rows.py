@@ -32,7 +32,6 @@ class EvaluateJob(NamedTuple):
 
     labels (Sequence[str]): labels to score; predictions of others are "unscored".
     seen (Path | None): file of the pipeline's training texts; None to skip it.
-    predictions (bool): write the predictions as JSONL, too.
     """
 
     model: Path
@@ -50,7 +49,6 @@ class EvaluateJob(NamedTuple):
 
 
 def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
-    """Predict a partition, and write the rows of its texts and pairs."""
     nlp, place = hold_pipeline(job.model, job.digest), job.place(folder)
     seen = np.load(job.seen) if job.seen else None
     stored, read = tee(read_stored_docs(job.partition))
@@ -68,7 +66,6 @@ def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
 
 
 def gold_of(stored: StoredDoc) -> PredictedDoc:
-    """Return a corpus text with gold, without predictions."""
     merged = stored.annotation
     return PredictedDoc(
         key=text_key(stored.text).hex(),
@@ -95,7 +92,6 @@ def make_rows(
 ) -> Rows:
     """Make the rows of predicted texts.
 
-    labels (Sequence[str]): labels to score.
     seen (np.ndarray | None): digests of the pipeline's training texts, if known.
     """
     docs = iter(docs)

@@ -71,8 +71,6 @@ class Mistakes(msgspec.Struct, forbid_unknown_fields=True):
 class Aimed(msgspec.Struct):
     """Results of a label with a goal in the config; see docs/training.md.
 
-    figure (str): precision or recall.
-    goal (float): its minimum.
     bound (float): its lower bound on dev at fitting; below the goal, dev doesn't reach it.
     value, low, high (float | None): on the split, with the 95% interval.
     """
@@ -92,15 +90,12 @@ class Aimed(msgspec.Struct):
 class SplitMetrics(msgspec.Struct):
     """The scores of a pipeline on a split.
 
-    texts (int): number of scored texts.
     unit (str): what the jackknife leaves out: "text", "document", or the key of `split_by`.
     all_gold (AllScores): entities against all accepted spans, also misaligned ones. Predictions of a label without gold
         count, too.
     all_spans (AllScores | None): all spans of a per-label recognizer, which may overlap, against all gold; None without
         overlapping gold.
     calibration_error (float | None): of their probabilities; see `spacy_per_label.calibrate`.
-    unscored (int): predictions that can't be scored.
-    mistakes (dict): by label.
     seen (Seen | None): training texts of the pipeline; None if unknown, and on dev.
     texts_digest (str): equal for equal texts.
     split_digest (str): of the corpus's labels, and the split's texts and gold.
@@ -121,7 +116,6 @@ class SplitMetrics(msgspec.Struct):
 
     @property
     def goals(self) -> dict[str, Aimed]:
-        """Return the results of goals, by label; empty without goals."""
         return self.aimed or {}
 
     def judging(self, label: str) -> AllScores:
@@ -150,7 +144,6 @@ class Metrics(SplitMetrics, forbid_unknown_fields=True):
     groups (dict): scores by dataset, if the merge has `by: [dataset]`; other keys may have secrets.
     predictions_digest (str): equal for equal tables of pairs.
     pipeline_digest, weights_digest (str): of the pipeline's files, and of its models alone.
-    labelwise (str): evaluating version.
     split (str): name of the split; "" in files of 0.3.0, whose tables have a single split.
     dev (SplitMetrics | None): scores on dev, if evaluated.
     """
@@ -171,7 +164,6 @@ class Metrics(SplitMetrics, forbid_unknown_fields=True):
 
     @property
     def to_learn(self) -> tuple[str, SplitMetrics]:
-        """Return name and scores of the split for error analysis."""
         return ("dev", self.dev) if self.dev and self.shows_dev else (self.split or "test", self)
 
 

@@ -37,9 +37,7 @@ def measure(
 ) -> Metrics:
     """Compute the metrics of labels on a split; equal tables have equal metrics.
 
-    split (str): name; "" for the only one.
     seen_known (bool): the pipeline's training texts are known.
-    unit (str): kind of unit.
     """
     total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
     texts = seen_texts = 0
@@ -65,10 +63,7 @@ def measure(
 
 
 def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Aimed]:
-    """Compute the results of labels with goals on a split.
-
-    points (Points): see `pipeline.points_of`.
-    """
+    """Compute the results of labels with goals on a split."""
     labels = list(points)
     column = np.array([2 if one["figure"] == "recall" else 1 for one in points.values()])
 

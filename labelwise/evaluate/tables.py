@@ -79,7 +79,6 @@ PAIRS = pa.schema(
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with names as strings."""
     return pa.schema([one.with_type(pa.string()) if one.type == NAME else one for one in schema])
 
 
@@ -97,7 +96,6 @@ class Rows(NamedTuple):
 
     @classmethod
     def read(cls, folder: Path, columns: Sequence[str] | None = None) -> "Rows":
-        """Read the rows from a folder; of pairs, some columns or all."""
         texts, pairs = (parquet.ParquetFile(file) for file in Tables.of(folder))
         return cls(texts.read(), pairs.read(columns and [*columns]))
 
@@ -107,8 +105,6 @@ class Rows(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The files of the two tables."""
-
     texts: Path
     pairs: Path
 
@@ -128,7 +124,6 @@ class Tables(NamedTuple):
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Yield columns of both tables, for GROUP texts of a split at once.
 
-        split (str): name; "" for all.
         RAISES (InputError): if a file is malformed.
         """
         first, second = (_open(file) for file in self)
@@ -177,10 +172,7 @@ def _open(file: Path) -> parquet.ParquetFile:
 
 
 def write_tables(splits: Iterable[Iterable[Rows]], tables: Tables, forms: SurfaceForms) -> None:
-    """Write the rows of each split's parts to both tables, in order, with train's counts of surface forms.
-
-    forms (SurfaceForms): counted in train; see `want_forms`.
-    """
+    """Write the rows of each split's parts to both tables, in order, with train's counts of surface forms."""
     with parquet.ParquetWriter(tables.texts, TEXTS) as texts, parquet.ParquetWriter(tables.pairs, PAIRS) as pairs:
         for group in chain.from_iterable(map(_regroup, splits)):
             for writer, rows, more in (
@@ -205,7 +197,6 @@ def _regroup(parts: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def _encode(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """Dictionary-encode a column of a group, names in order of the rows."""
     whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     return whole.dictionary_encode() if kind == NAME else whole.cast(kind)
 
@@ -216,7 +207,6 @@ def want_forms(forms: SurfaceForms, pairs: pa.Table) -> None:
 
 
 def _forms(forms: SurfaceForms, pairs: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the indices of pairs with a surface form's digest, the digests, and label numbers."""
     known = np.flatnonzero(pairs["form_digest"].is_valid())
     label = pc.coalesce(pairs["gold_label"], pairs["predicted_label"])
     number = pc.index_in(label, pa.array(forms.labels, pa.string())).fill_null(0)

@@ -11,10 +11,7 @@ MIN_F = 0.1  # of F1 on dev, the best one: a training that never reaches it is b
 
 
 def is_broken(curve: Curve | None, dev_gold: int) -> bool:
-    """Return whether F1 on dev never reached MIN_F, though dev has gold.
-
-    dev_gold (int): gold spans in dev.
-    """
+    """Return whether F1 on dev never reached MIN_F, though dev has gold."""
     return bool(curve and curve.f and dev_gold and max(curve.f) < MIN_F)
 
 

@@ -124,7 +124,6 @@ class Originals:
         return find_files(self.folder, (".conf",)) if self._stems else []
 
     def restore(self, doc: ExportDoc) -> list[Restored]:
-        """Return the documents of a text with unchanged text."""
         recorded: dict[str, dict[Place, PlacedSpan]] = {}
         for place, span in doc.places.items():
             recorded.setdefault(place[0].rpartition(".")[0], {})[place] = span

@@ -46,9 +46,7 @@ class PlacedSpan(NamedTuple):
 class ExportDoc(msgspec.Struct):
     """A text with spans.
 
-    spans (list[SpanKey]): sorted.
     scores (list[float]): probability of each span, if known.
-    rejected (list[SpanKey]): spans that annotators rejected, sorted.
     answered (Sequence[SpanKey]): predicted spans that annotators accepted or rejected.
     places (dict[Place, PlacedSpan]): spans read from brat, also dropped ones, by line.
     """
@@ -66,7 +64,6 @@ class ExportDoc(msgspec.Struct):
 
     @property
     def key(self) -> str:
-        """Return the digest of the text, in hexadecimal."""
         return text_key(self.text).hex()
 
     def mistakes_per_word(self, label: str | None = None) -> float:
@@ -103,7 +100,6 @@ class ExportSource:
     version (str): digest of the predictions; empty for annotations.
     incomplete (int): texts that aren't complete for all labels.
     splits (list[str]): declared splits of the texts; "" for none.
-    certain (bool): the predictions have probabilities.
     """
 
     def __init__(
@@ -203,7 +199,6 @@ def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS, *, placed: bool = 
 
 
 def _find_places(group: Group) -> dict[str, dict[Place, PlacedSpan]]:
-    """Map text keys to the brat lines of their spans."""
     spans = group.spans.filter(
         pc.match_substring_regex(group.spans["file"], f"({'|'.join(map(re.escape, SUFFIXES))})$")
     )

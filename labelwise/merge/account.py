@@ -80,7 +80,6 @@ class AccountWriter:
         self.texts, self.rows, self.spans = TableWriter(), TableWriter(), TableWriter()
 
     def end_text(self) -> None:
-        """Write a batch if it is large enough."""
         if len(self.rows.own) + len(self.spans.own) >= BATCH_ROWS:
             self.flush()
 
@@ -93,7 +92,6 @@ class AccountWriter:
 
 
 def read_batches(file: Path) -> Iterator[Sequence[Columns]]:
-    """Yield the batches of a part: columns of each table."""
     with file.open("rb") as batches:
         while head := batches.read(SIZE.size):
             yield decode(batches.read(*SIZE.unpack(head)))

@@ -80,10 +80,7 @@ def range_of(key: bytes, bits: int) -> int:
 
 
 class BucketWriter:
-    """Writes records to their buckets in batches; without records, there is no file.
-
-    bits, skip (int): number of key bits that select a bucket, and of equal bits before them.
-    """
+    """Writes records to their buckets in batches; without records, there is no file."""
 
     def __init__(self, file: Path, bits: int, skip: int = 0) -> None:
         self.folder, self.path, self.bits, self.skip = file.parent, file, bits, skip
@@ -199,7 +196,6 @@ class Buckets(msgspec.Struct, frozen=True):
         return len(sizes) << shift, sum(sizes.values()) << shift
 
     def texts(self, number: int, scratch: Path) -> Iterator[Text]:
-        """Yield the texts of a bucket, sorted by key."""
         yield from read_texts(self.tasks(number), self.bits, scratch / f"cut-{number}")
 
 

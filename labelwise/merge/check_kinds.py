@@ -124,7 +124,6 @@ class Data(NamedTuple):
 class Kind:
     """An import check; if it stops, later stages refuse the corpus, unless `expect_losses: true`.
 
-    lines (tuple[str, ...]): to paste.
     people (bool): whether its words name annotators.
     """
 
@@ -206,7 +205,6 @@ def largest_first(counts: Mapping[Any, int]) -> dict[str, int]:
 
 
 def quote(text: str, start: int, end: int) -> str:
-    """Quote a span in brackets, with the words around it."""
     before, after = text[max(0, start - CONTEXT_CHARS) : start], text[end : end + CONTEXT_CHARS]
     return " ".join(f"{before}[{text[start:end]}]{after}".split())
 
@@ -244,7 +242,6 @@ def _declaration(dataset: DataSet) -> str:
 
 
 def _quote_row(row: Mapping[str, Any], corpus: Path) -> str:
-    """Write the place of a row or a span; quote a span whose text is in the corpus."""
     place = f"{row['file']}:{row['line']}"
     quotable = row.get("start") is not None and row["split"]
     doc = find_doc(corpus, row["split"], row["text"]) if quotable else None

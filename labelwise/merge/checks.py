@@ -861,7 +861,6 @@ KINDS = {kind.name: kind for kind in (*READING, *ADVICE, *FILES)}
 
 
 def check_undeclared(folder: Path, undeclared: Iterable[Undeclared]) -> Iterator[ImportCheck]:
-    """Yield undeclarable files of a folder, each with the entry to add."""
     for candidate in undeclared:
         file = folder / candidate.entry.paths[0]
         patterns = patterns_in(file) if file.is_dir() else []

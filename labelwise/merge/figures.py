@@ -36,7 +36,6 @@ class Figures:
     unnamed (Counter): texts with an anonymous and a named answer, by that name.
     shared (Counter): texts in an earlier declared dataset, too, by that dataset.
     overlapped (Counter): spans dropped for an overlapping span of another dataset, by label and dataset.
-    samples (dict): first rows of the tables, by outcome.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -124,7 +123,6 @@ def _count_replaced(all_figures: Mapping[str, Figures], group: Group) -> None:
 
 
 def _compare_passes(all_figures: Mapping[str, Figures], group: Group) -> None:
-    """Compare spans of superseded rows with those of the rows that replaced them."""
     lost = queries.where(group.spans, "reason", SUPERSEDED)
     lost = lost.filter(pc.and_(pc.equal(lost["verdict"], "accept"), pc.is_valid(lost["row"])))
     for (dataset, label), n in queries.count(lost, "dataset", "label").items():

@@ -79,7 +79,6 @@ def find_place(job: MergeJob, text: BucketText) -> Text:
 
 
 def write_place(text: Text) -> tuple[bytes, int, int, int, int]:
-    """Return a text's values for a row of a file."""
     declared = SPLITS.index(text.declared) + 1 if text.declared else 0
     return text.key, text.source, text.line, declared, sum(1 << SPLITS.index(split) for split in text.without)
 

@@ -70,7 +70,6 @@ class MergedRange(msgspec.Struct):
 
 
 def merge_range(job: MergeJob, folder: Path) -> MergedRange:
-    """Merge the texts of a range of keys, and write their Docs and tables."""
     tokenizer = load_tokenizer(job.settings)
     result = MergedRange({}, Counter())
     pending = dict(job.decisions)
@@ -101,7 +100,6 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
 
 
 def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, tokenizer: LearningTokenizer) -> TextResult:
-    """Merge all answers about one text, choose its split, and make its Doc."""
     answers = job.answers(text)
     declared = declared_split(answers)
     merged = merge_text(text.text, answers, job.settings, declared, decisions)

@@ -101,7 +101,6 @@ def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[tupl
 
 
 def search_parts(job: PartsJob, folder: Path) -> Parts:
-    """Find the parts of the documents in a range of texts."""
     parts = np.concatenate([np.fromfile(file, PART) for file in job.files])
     parts.sort(order="begin")
     begins = parts["begin"].copy()

@@ -21,8 +21,6 @@ MAX_TEXT_CHARS = 10**7  # characters of a text; each takes some 60 bytes in the 
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A file of a dataset, and its number among all datasets' files."""
-
     number: int
     dataset: DataSet
     file: SourceFile
@@ -43,7 +41,6 @@ class ReadJob(msgspec.Struct, frozen=True):
 class ReadCounts(msgspec.Struct):
     """Counts of a source: rows, spans, and tasks.
 
-    lengths (Counter): texts by number of characters.
     elsewhere (Counter): problems with their own file, as in brat, by table and file.
     answered (int): tasks with spans, or with another sign of annotation.
     """
@@ -109,7 +106,6 @@ def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
 
 
 def check_length(item: Item) -> Item:
-    """Convert a task with too long a text to a problem."""
     if isinstance(item, Problem) or len(item.text) <= MAX_TEXT_CHARS:
         return item
     detail = f"a text of {len(item.text):,} characters; cut it into texts of {MAX_TEXT_CHARS:,} at most"

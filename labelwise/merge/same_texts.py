@@ -73,7 +73,6 @@ def read_same(buckets: Buckets, keys: Collection[bytes]) -> dict[bytes, bytes]:
 
 
 def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[DecisionRow]:
-    """Move the decisions about a text's variants to it."""
     if all(row.decision is None or row.decision.text == text.key.hex() for row in decisions):
         return [*decisions]
     variants = {key.hex(): words for key, words in text.variants.items()}

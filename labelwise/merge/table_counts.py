@@ -20,7 +20,6 @@ ANSWERED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annot
 
 
 def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]) -> Ledger:
-    """Make empty counts for each declared label, dataset and renaming."""
     return Ledger(
         labels={label: Counter() for label in labels},
         datasets={name: Counter() for name in datasets},

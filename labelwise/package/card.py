@@ -34,9 +34,7 @@ def write_card(
     """Write the card of a pipeline, in Markdown.
 
     meta (Mapping): package's lang, name, version, description.
-    corpus (str): digest of the corpus.
     target_f1 (float): minimum lower bound of a ready label's F1 interval.
-    raw (RawTexts | None): a student's raw texts.
     """
     # Markdown isn't HTML, but shown as such: what could be read as a tag is escaped, by `code`.
     environment = Environment(
@@ -77,7 +75,6 @@ def figure(score: Score) -> str:
 
 
 def interval(scores: Scores) -> str:
-    """Format the 95% interval of F1, if any."""
     return f"{figure(scores.f_low)} to {figure(scores.f_high)}" if scores.f_low is not None else ""
 
 

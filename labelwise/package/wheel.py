@@ -63,10 +63,8 @@ def make_package(
     """Package the best pipeline in a folder, replacing it, with its card, README.md.
 
     root (Path): project folder, with training/PIPELINE/model-best, metrics/ and corpus/.
-    pipeline (str): name, such as cpu.
     target_f1 (float): minimum lower bound of a ready label's F1 interval.
     RAISES (InputError): if an input is missing, or belongs to another pipeline or corpus.
-    RETURNS (Path): the pipeline's wheel.
     """
     check_replaceable(out, (CARD,), "package")
     model, corpus = root / "training" / pipeline / "model-best", root / "corpus"
@@ -114,7 +112,6 @@ def identify(identity: PackageName, pipeline: str, digest: str) -> PackageName:
     pip keeps an installed package of the same version, so the version has the model's digest as its local label. A
     letter precedes the digest: a label of digits would lose its leading zeros.
 
-    digest (str): the model's, in hexadecimal.
     RAISES (InputError): if the pipeline's name has no letter or digit for a package name.
     """
     name = identity.name if pipeline == "cpu" else re.sub("[^a-z0-9]+", "_", f"{identity.name}_{pipeline}".lower())

@@ -73,13 +73,11 @@ class Step(NamedTuple):
         return "; first put them into assets/raw" if self.command == PREDICT else ""
 
     def __str__(self) -> str:
-        """Format in one line, as its command is copied."""
         words = f"{self.words} ({self.note})" if self.note else self.words
         words += self.first
         return f"{words}: {self.command}" if self.command not in ("", FIX) else words
 
     def of(self, label: str) -> "Step":
-        """Name the label in `words`."""
         words = self.words.replace("its", f"{label}'s") if "its" in self.words.split() else f"{self.words} for {label}"
         return self._replace(words=words, labels=self.labels or (label,))
 
@@ -105,8 +103,6 @@ class Kind(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """A reason for missed spans, and its remedy."""
-
     name: str
     do: str
 
@@ -164,12 +160,8 @@ ANY = Steps()
 class Advice(NamedTuple):
     """The verdict on a pipeline, and what to do next.
 
-    f (str): F1 of all spans, with its interval.
-    verdict (str): how many labels are ready.
     why (str): the obstacle: the training, the test set, or the most frequent errors.
     tasks (list): next tasks, the most useful first, at most MAX_TASKS.
-    rows (list): labels with their next steps, most errors first.
-    warnings (list): reasons not to trust the scores.
     blocked (bool): the scores say little of the annotations, as the training or the evaluation must be repeated.
     """
 
@@ -202,7 +194,6 @@ def advise(
     found (Mapping): findings of the check, by label and kind.
     checks (Sequence): the import checks to show.
     sample (int): undecided cases of the random sample.
-    shares (Shares): shares of right findings in that sample.
     unanswered (Unanswered | None): test texts that aren't complete; None if they aren't known.
     tried (Collection[str]): pipelines that were evaluated.
     """
@@ -228,7 +219,6 @@ def may_annotate_in_full(merge: Ledger) -> bool:
 
 
 def describe_verdicts(rows: Sequence[RankedLabel]) -> str:
-    """Count the labels by verdict."""
     sizes = {verdict: len(labels) for verdict, labels in group_by_verdict(rows).items()}
     ready = sizes.pop("ready")
     words: dict[str, str] = {"too few test spans": "with too few test spans"}
@@ -379,16 +369,11 @@ def _rank_pairs(metrics: Metrics) -> list[tuple[tuple[str, ...], int]]:
 
 
 def describe_pairs(metrics: Metrics) -> list[str]:
-    """List pairs of confused labels, most wrong labels first."""
     return [f"{' and '.join(pair)} ({n:,})" for pair, n in _rank_pairs(metrics)]
 
 
 def next_step(row: RankedLabel, target_f1: float, found: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> Step:
-    """Choose the next step of a label.
-
-    found (Counter): findings of the check; see `removable`.
-    pairs (Mapping): wrong labels by pair; see `confused_pairs`.
-    """
+    """Choose the next step of a label."""
     if row.verdict == "ready":
         return NOTHING
     best = max(removable(row, found, pairs), key=lambda step: step.removes, default=READ)

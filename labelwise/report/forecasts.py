@@ -71,7 +71,6 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return the key of a file's rows."""
         return self.pipeline, self.task, self.label
 
     @property
@@ -82,10 +81,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         return self.interval[0] <= self.change <= self.interval[1]
 
     def describe(self, hours: str) -> str:
-        """Describe cost and gain; empty without an interval.
-
-        hours (str): see `say_hours`.
-        """
+        """Describe cost and gain; empty without an interval."""
         if self.interval is None:
             return ""
         low, high = self.interval

@@ -56,10 +56,8 @@ MAX_PAIRS = 3  # confused pairs of labels
 class Baseline(NamedTuple):
     """An earlier evaluation to compare with.
 
-    name (str): git revision.
     decided (int): cases decided since.
     changed (Sequence): errors fixed or new since.
-    common (Mapping): see `forecasts.settle`.
     """
 
     name: str
@@ -80,7 +78,6 @@ def write_report(
 ) -> Advice:
     """Write the report of a pipeline as an HTML page, and its forecasts.
 
-    root (Path | str): project folder.
     target_f1 (float): minimum lower bound of a ready label's F1 interval.
     annotators (bool): name annotators, and their hours.
     RETURNS (Advice): with hours.
@@ -183,11 +180,7 @@ def list_cards(
 def add_notes(
     advice: Advice, forecasts: Sequence[Forecast | None], merge: Ledger, seconds: Mapping[frozenset[str], float]
 ) -> Advice:
-    """Add cost and gain to the tasks.
-
-    forecasts (Sequence): by task.
-    seconds (Mapping): see `measure_seconds`; empty for no hours.
-    """
+    """Add cost and gain to the tasks."""
     tasks = []
     for task, one in zip(advice.tasks, forecasts, strict=True):
         labels = [one.label] if one and one.label else merge.labels
@@ -385,7 +378,6 @@ def draw_chart(title: str, along: Sequence[int], f: Sequence[float], unit: str) 
 
 
 def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
-    """Chart precision by recall of labels with goals."""
     columns = ["kind", "gold_label", "predicted_label", "probability", "gold_probability"]
     pairs = tables.read_pairs(columns, split, pc.field("kind") != "unscored") if metrics.goals else pa.table({})
     found: dict[str, list[tuple[float, bool]]] = {label: [] for label in metrics.goals}

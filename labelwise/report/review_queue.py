@@ -91,7 +91,6 @@ class ReviewQueue(NamedTuple):
 class Estimate(NamedTuple):
     """Precision of the findings.
 
-    findings (int): all, decided or not.
     sample, wrong, asked (int): decided ones of the sample; of these, with wrong gold, and with a policy question.
     low, high (int): Wilson's interval of all correct findings.
     shares (Shares): precision by kind.

@@ -110,7 +110,6 @@ class Document(msgspec.Struct):
 
     @property
     def empty(self) -> bool:
-        """Return whether it is annotated by empty files."""
         return self.annotated and bool(self.suffixes) and self.lines.keys() <= {"blank"}
 
 
@@ -127,7 +126,6 @@ def find_documents(root: Path) -> list[Path]:
 
 
 def digest_of(content: bytes) -> str:
-    """Digest an annotation file, as in a list of predictions."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -238,8 +236,6 @@ def find_suffix(stem: Path, suffix: str) -> Path:
 
 
 class _Line:
-    """A line of an annotation file; in `row`, undecodable bytes are escaped."""
-
     def __init__(self, file: str, number: int, raw: bytes, encoding: str) -> None:
         self.file, self.number, self.decodable = file, number, True
         try:
@@ -261,7 +257,6 @@ class _Mention(NamedTuple):
 
 
 def _locate_all(document: Document, text: str, mentions: list[_Mention], how: BratOptions) -> tuple[Span, ...]:
-    """Turn mentions into sorted spans, and problems."""
     table, reading = choose_reading(text, [(mention.fragments, mention.quoted) for mention in mentions])
     if reading:
         document.notes["reading: " + reading] += 1

@@ -17,7 +17,6 @@ class RawSpan(msgspec.Struct, gc=False):
     """A raw span, undecoded (Any), so a bad span doesn't cost its task. A missing key is None.
 
     answer (Any): verdict on this span, in old binary data.
-    text (Any): quoted words.
     pattern (Any): Prodigy's number of the matched pattern.
     place (tuple | None): file and line in a brat corpus, from `convert-brat`.
     """

@@ -77,7 +77,6 @@ def shape_of(line: str) -> Shape:
 
 
 def is_marked(line: str) -> bool:
-    """Return whether a line may not be a token."""
     return line.startswith(("#", DOCUMENT_START))
 
 

@@ -44,7 +44,6 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
 
 
 def data_in(folder: Path) -> list[Path]:
-    """List possible datasets in a folder; see `find_files`."""
     find_files(folder, (DVC,))  # raises if data below the folder, which entries may name, aren't here
     files = [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
     return [file for file in files if not (file.name == EXPORTED and _is_of_export(file))]

@@ -146,7 +146,6 @@ def _is_path(result: Any) -> bool:
 
 
 def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], list[Problem]]:
-    """List the marks of results, and the problems of the others."""
     marks, problems = [], []
     objects = [result for result in results if isinstance(result, dict)]
     labelled = {str(result.get("id")) for result in objects if result.get("type") not in OTHERS}
@@ -198,7 +197,6 @@ def _labels(value: Mapping[str, Any]) -> list[Any]:
 
 
 def _who(completed_by: Any) -> str | None:
-    """Name an annotator, by e-mail address or number."""
     if isinstance(completed_by, dict):
         completed_by = completed_by.get("email") or completed_by.get("id")
     return None if completed_by is None else str(completed_by)

@@ -91,7 +91,6 @@ def _unescaped(text: str) -> list[int]:
 
 
 def _stripped(text: str) -> list[int]:
-    """Give no width to leading white space."""
     before = len(text) - len(text.lstrip())
     return [0] * before + [1] * (len(text) - before)
 
@@ -142,7 +141,6 @@ def ends_at_words(text: str, offsets: tuple[int, int] | None) -> bool:
 
 
 def is_inside(text: str, offsets: tuple[int, int]) -> bool:
-    """Return whether both offsets in a text are inside words."""
     return all(at and INSIDE.match(text, at - 1) for at in offsets)
 
 

@@ -65,7 +65,6 @@ class How(NamedTuple):
 
 
 def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Problem]:
-    """Convert a row of any tool to Prodigy's rows, and to problems."""
     row = rewrite(content)
     if not isinstance(row, dict):
         yield Problem(line, Reason.MALFORMED, f"a task is an object, not {type(row).__name__}")
@@ -230,7 +229,6 @@ def _are_named(value: Any) -> bool:
 
 
 def _has_spans(value: Any) -> bool:
-    """Return whether a value is a list of spans, or such lists by label."""
     if isinstance(value, dict):
         return any(isinstance(marks, list) and marks and all(map(_is_place, marks)) for marks in value.values())
     return isinstance(value, list) and bool(value) and all(map(_is_span, value))

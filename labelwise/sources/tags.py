@@ -131,7 +131,6 @@ def tagged_row(
 
 
 def name_tags(tags: Iterable[Any], names: Sequence[str]) -> list[Any]:
-    """Return tags, numbered ones by name."""
     return [names[tag] if is_integer(tag) and 0 <= tag < len(names) else tag for tag in tags]
 
 

@@ -71,8 +71,6 @@ class TokenRow(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence as written, and its rows."""
-
     text: str
     rows: list[TokenRow]
 
@@ -116,8 +114,6 @@ def read_webanno(path: Path) -> Iterator[Item]:
 
 
 class _Document(msgspec.Struct):
-    """A document of a project, with its curation's state, or an annotator's version."""
-
     name: str = ""
     user: str = ""
     state: str | None = None
@@ -147,8 +143,6 @@ def _read_unfinished(project: Path, _: int) -> frozenset[tuple[str, str]]:
 
 
 class MalformedError(ValueError):
-    """A malformed line, by its number."""
-
     def __init__(self, line: int, why: str) -> None:
         super().__init__(why)
         self.line = line

@@ -77,8 +77,6 @@ def make_student_corpus(
     """Make the corpus of a student in a folder, replacing it.
 
     inputs (Sequence[Path]): files and folders of raw texts; see `raw_texts`.
-    corpus (Path): merged corpus.
-    workers, gpu_id (int): see `predict.predict_texts`.
     RETURNS (tuple): raw texts of the student; counts of unusable raw texts, by reason.
     RAISES (InputError): if the teacher knows no label of the corpus, or too few for its `coverage`, no raw text is
         left, or `predict_files` fails.
@@ -184,15 +182,12 @@ def read_all(files: Iterable[Path]) -> Iterator[PredictedDoc]:
 
 
 def bucket_of(text: str, bits: int) -> int:
-    """Return the number of a text's partition of train."""
     return range_of(text_key(text), bits)
 
 
 def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Path, bits: int) -> Counter[str]:
     """Write the usable predictions to files by partition; return counts of the others by reason.
 
-    files (Sequence[Path]): files of predictions.
-    similarity (float): see `find_leaks`.
     scratch (Path): temporary folder; predictions go to its folder `buckets`.
     """
 
@@ -222,10 +217,7 @@ def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Pat
 
 
 def answer(doc: PredictedDoc, taught: Sequence[str], labels: Sequence[str], settings: Settings) -> StoredDoc:
-    """Make the Doc of a text whose predictions are a complete answer for the teacher's labels.
-
-    labels (Sequence[str]): all labels of the corpus.
-    """
+    """Make the Doc of a text whose predictions are a complete answer for the teacher's labels."""
     found = [span[:3] for span in doc.found] or doc.predicted
     task = Task(1, doc.text, tuple(Span(*span) for span in found if span[2] in taught))
     merged = merge_text(doc.text, [make_answer(0, task, DataSet(name="raw", labels=tuple(taught)), SOURCE)], settings)

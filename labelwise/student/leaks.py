@@ -23,7 +23,6 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
     """Return the reason to leave out a raw text, by key.
 
     raw, held (Callable): iterate over the raw texts, and over dev and test.
-    similarity (float): minimum similarity of nearly equal texts.
     folder (Path): folder for signatures, 540 bytes a text.
     """
     files: list[Path] = []
@@ -49,7 +48,6 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
 
 
 def place_of(text: str, source: int) -> Text:
-    """Return a text's values in a row, except its content."""
     return Text(text_key(text), source, 0, None)
 
 

@@ -72,10 +72,7 @@ def keep_ended(training: Training, out: Path) -> None:
 
 
 class CheckpointSaver:
-    """Saves checkpoints in a thread during training: a transformer's takes seconds to write.
-
-    training (Training): its folder `checkpoint` is replaced.
-    """
+    """Saves checkpoints in a thread during training: a transformer's takes seconds to write."""
 
     def __init__(self, training: Training) -> None:
         self.training = training
@@ -127,7 +124,6 @@ def copy(source: Path, target: Path) -> None:
 
 
 def take_arrays(training: Training) -> dict[str, np.ndarray]:
-    """Copy all arrays: parameters, optimizer states, gradient scalers."""
     arrays: dict[str, np.ndarray] = {}
     for number, parameter in enumerate(training.parameters):
         arrays[f"parameter-{number}"] = parameter.get()

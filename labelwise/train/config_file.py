@@ -98,7 +98,6 @@ BLOCKS["labelwise"] = LabelwiseBlock.__struct_fields__
 class ConfigFile(NamedTuple):
     """A config as written.
 
-    text (str): content of the file.
     raw (Config): values, without interpolation of variables.
     """
 
@@ -248,7 +247,6 @@ def names_of(text: str) -> dict[str, int]:
 
 
 def refuse(path: Path, text: str, key: str, problem: str) -> InputError:
-    """Return an error about a key or a block of a config; see `ConfigFile.error`."""
     if not key:
         return InputError(f"{path}: {problem}")
     names, place = names_of(text), key

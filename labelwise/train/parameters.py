@@ -16,7 +16,6 @@ class Parameter(NamedTuple):
     """A parameter of a thinc model, or of a PyTorch module in a shim. Arrays are numpy's or cupy's, not copies.
 
     key (tuple): optimizer's key: the owner's id, which differs between runs, and the name.
-    owner (Any): thinc model or shim.
     tensor (Any): PyTorch's parameter; None for a thinc model's.
     """
 
@@ -51,7 +50,6 @@ def copied(array: Any) -> np.ndarray:
 
 
 def find_owners(nlp: Language) -> Iterator[Any]:
-    """Yield a pipeline's thinc models and shims, each once."""
     models = [getattr(pipe, "model", None) for _, pipe in nlp.pipeline]
     nodes = {node.id: node for model in models if isinstance(model, Model) for node in model.walk()}
     for node in nodes.values():

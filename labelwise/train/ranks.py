@@ -42,11 +42,7 @@ from labelwise.train.parameters import Parameter
 
 
 class SingleProcess:
-    """A process that trains alone; the interface of ranks.
-
-    rank (int): its number.
-    count (int): number of ranks.
-    """
+    """A process that trains alone; the interface of ranks."""
 
     rank, count = 0, 1
 
@@ -191,7 +187,6 @@ class TorchRanks(SingleProcess):
         self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Wait for all ranks, and return all values; see `SingleProcess`."""
         values: list[Any] = [None] * self.count
         self.distributed.all_gather_object(values, value, group=self.messages)
         return values
@@ -206,7 +201,6 @@ class TorchRanks(SingleProcess):
 
 
 def is_launched() -> bool:
-    """Return whether torchrun started this process, with others."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 

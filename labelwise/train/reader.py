@@ -35,9 +35,7 @@ class PartitionedCorpus:
     Each call is an epoch: partitions in random order, and the texts of each, which are random samples because a hash
     assigns them. The order follows from seed and epoch alone.
 
-    path (Path): folder of `.spacy` files; a string in configs.
     shuffle (bool): False reads in order, for evaluation.
-    seed (int): seed of the order.
     limit (int): number of texts to read, the same in all epochs; 0 for all.
     max_words (int): longer texts are cut, see `long_texts.cut_doc`; 0 for no limit.
     leave_out, folds (int): fold to leave out, from 0, by a digest of the text, and number of folds; 0 for none.

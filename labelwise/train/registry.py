@@ -20,10 +20,7 @@ from spacy_per_label import PerLabelRecognizer  # noqa: F401
 
 @spacy.registry.callbacks("labelwise.corpus_tokenizer.v1")
 def make_corpus_tokenizer(path: Path) -> Callable[[Language], Language]:
-    """Make a `before_init` callback that sets the tokenizer of the corpus.
-
-    path (Path): the corpus's tokenizer.json.
-    """
+    """Make a `before_init` callback that sets the tokenizer of the corpus."""
 
     def set_tokenizer(nlp: Language) -> Language:
         lang, rules = read_tokenizer(Path(path))
@@ -53,8 +50,6 @@ def read_taught_labels(path: Path, limit: int = 0, leave_out: int = 0, folds: in
 
     With accepted and rejected spans alone, nothing shows where a label isn't, so its head would predict it everywhere.
 
-    path (Path): merged corpus.
-    limit, leave_out, folds (int): as for train; see `PartitionedCorpus`.
     RAISES (InputError): if no label is left.
     """
     manifest = read_manifest(Path(path))

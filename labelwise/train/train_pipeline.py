@@ -56,7 +56,6 @@ LEARNED: tuple[Split, ...] = ("train", "dev")
 class TrainResult(NamedTuple):
     """The end of a training.
 
-    state (State): words, seconds, steps, scores.
     texts (dict[str, int]): counts of texts in the last whole epoch, or in the first so far.
     resumed (int | None): step of the checkpoint; None from the beginning.
     fitted (Fitted | None): calibration on dev of a per-label recognizer.
@@ -84,7 +83,6 @@ def train_pipeline(
 
     Under torchrun, this is one rank of the training; see `ranks`.
 
-    out (Path | str): folder for the pipeline.
     curve (Path | str): TSV file for the scores over time.
     resources (Path | str | None): TSV file for memory and speed over time.
     log (Callable): takes messages: excluded labels, resuming, lack of memory, skipped steps.
@@ -130,7 +128,6 @@ def train_once(wanted: TrainingConfig, out: Path, log: Log = lambda message: Non
 
     A file beside the pipeline has the digest of the training; see `digest_training`. The curve is beside it, too.
 
-    out (Path): folder of the pipeline.
     RAISES (InputError): if `train_pipeline` does.
     """
     settings = read_settings(wanted)
@@ -297,7 +294,6 @@ def save_pipeline(nlp: Language, folder: Path, strings: list[str]) -> dict[Path,
     Equal trainings give equal bytes: spaCy saves scores in a set's order. It would also save the texts' words with the
     vocabulary, which may be private; the model knows hashes.
 
-    strings (list[str]): strings that the pipeline needs.
     RETURNS (dict[Path, bytes]): the models' files, to write.
     """
     shutil.rmtree(folder, ignore_errors=True)
@@ -312,5 +308,4 @@ def save_pipeline(nlp: Language, folder: Path, strings: list[str]) -> dict[Path,
 
 
 def has_model(pipe: Any) -> bool:
-    """Return whether a component saves a model of thinc's."""
     return isinstance(getattr(pipe, "model", None), Model) and hasattr(pipe, "to_disk")

@@ -58,10 +58,7 @@ class State(msgspec.Struct):
 class Training:
     """A training, from its first step or a checkpoint to its end.
 
-    wanted (TrainingConfig): config, corpus, and changes to the config.
-    nlp (Language): pipeline, with the trained config.
     state (State): changes with every step.
-    checkpoint (Path): folder of the last checkpoint.
     log (Callable): takes messages: memory ran out, or a step was skipped.
     folder, curve (Path): rank 0's best pipeline and its scores over time.
     changed (Mapping): training's changes to the config; see `changed_keys`.
@@ -112,7 +109,6 @@ class Training:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Add the seconds of a block to `spent`."""
         start = time.perf_counter()
         yield
         self.spent[name] += time.perf_counter() - start  # type: ignore[assignment]

@@ -19,11 +19,6 @@ def default_config(name: str) -> Path:
 class TrainingConfig:
     """Config, corpus and changes of a training, without its output: folds and shares of a corpus have one.
 
-    Paths may be given as strings.
-
-    config (Path): spaCy config.
-    corpus (Path): merged corpus.
-    seed (int): random seed.
     max_steps (int): updates, at most the config's; 0 for the config's.
     limit (int): texts of train with the lowest keys, so a larger number includes a smaller one's; 0 for all.
     gpu_id (int): number of the GPU; -1 for the CPU.

@@ -28,7 +28,6 @@ class Account(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of the text, if any."""
         return self.text["text"] if self.text else ""
 
     def kept_row(self, row: Row) -> Row | None:

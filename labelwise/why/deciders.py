@@ -66,11 +66,7 @@ SPLITS: Mapping[str, str] = {
 
 
 def decider(reason: str, settings: Mapping[str, Any], dataset: str) -> str:
-    """Name the deciding setting with its value, or another cause; empty without a decision.
-
-    settings (Mapping): the manifest's.
-    dataset (str): name of the dataset.
-    """
+    """Name the deciding setting with its value, or another cause; empty without a decision."""
     return _say(DECIDERS[Reason(reason)].format(**{**settings, "dataset": repr(dataset)}))
 
 

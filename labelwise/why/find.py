@@ -48,7 +48,6 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
 
 
 def find_places(corpus: Path, asked: str) -> Iterator[Account]:
-    """Yield the texts at a place, or in a document."""
     file, line = _split(asked)
     for group in read_groups(corpus, stopped=True):
         rows, spans = (_at(table, file, line) for table in (group.rows, group.spans))
@@ -60,7 +59,6 @@ def find_places(corpus: Path, asked: str) -> Iterator[Account]:
             return row["text"] in whole or (_is_named(row["file"], file) and line in (None, row["line"]))
 
         def wanted_span(span: Row, row: Row | None, whole: Collection[str] = whole) -> bool:
-            """Return whether a span is asked for: by its own line, or its row's."""
             return wanted_row(span, whole) or bool(row and wanted_row(row, whole))
 
         for account in _accounts(group, keys):
@@ -72,7 +70,6 @@ def find_places(corpus: Path, asked: str) -> Iterator[Account]:
 
 
 def _find_words_anywhere(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
-    """Yield the texts with some words: of the corpus and the tables, then of the sources."""
     told = set()
     for account in _find_words(corpus, asked):
         told.add(account.key)
@@ -81,7 +78,6 @@ def _find_words_anywhere(corpus: Path, asked: str, declarations: Sequence[Path])
 
 
 def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
-    """Yield the texts with some words: in the corpus, and elsewhere in spans."""
     pattern = _pattern(asked)
     for group, docs in read_groups_with_docs(corpus, stopped=True):
         found = {key: doc for key, doc in docs if pattern.search(doc.text)}
@@ -146,7 +142,6 @@ def _look(account: Account, corpus: Path) -> Account:
 def _choose(
     account: Account, wanted_row: Callable[[Row], bool], wanted_span: Callable[[Row, Row | None], bool]
 ) -> Account:
-    """Choose the rows and the spans that are asked for."""
     rows = {row["row"]: row for row in account.rows}
     return account._replace(
         wanted_rows=[n for n, row in enumerate(account.rows) if wanted_row(row)],
@@ -185,7 +180,6 @@ def _is_named(name: str, asked: str) -> bool:
 
 
 def _named(table: pa.Table, column: str, asked: str) -> pa.Table:
-    """Keep the rows in whose column a name is that somebody may have written so."""
     names = [name for name in pc.unique(table[column]).drop_null().to_pylist() if _is_named(name, asked)]
     return table.filter(pc.is_in(table[column], pa.array(names, pa.string())))
 
@@ -201,7 +195,6 @@ def _pattern(asked: str) -> re.Pattern[str]:
 
 
 def _spell(asked: str, escape: Callable[[str], str]) -> str:
-    """Write the pattern of words, each character in all its Unicode compositions."""
     words = unicodedata.normalize("NFC", asked).split()
     return r"\s+".join("".join(_compositions(char, escape) for char in word) for word in words)
 
@@ -236,7 +229,6 @@ def _not_found(corpus: Path, asked: str, declarations: Sequence[Path]) -> str:
 
 
 def _last_line(corpus: Path, file: str, before: int) -> int:
-    """Find the last line of a file, before another one, that has a row or a span; 0 if none has."""
     lines = (
         pc.max(there.filter(pc.less(there["line"], before))["line"]).as_py() or 0
         for group in read_groups(corpus, stopped=True)

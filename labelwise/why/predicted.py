@@ -29,7 +29,6 @@ class TrainSpan(NamedTuple):
     """An annotated span of train.
 
     score (float): the cosine of its gradient and the predicted span's.
-    key (str): the text's.
     start, end (int): offsets in characters.
     shown (str): the span in brackets, and the words around it.
     """
@@ -140,7 +139,6 @@ def learned_spans(
 ) -> Iterator[tuple[tuple[int, int, int], StoredDoc, int, int, str]]:
     """Yield the annotated spans of some labels that training learns: of nested ones with a label, the longest.
 
-    names (Sequence[str]): the labels by number.
     YIELDS (tuple): start, end and label's number, tokens counted through the docs; the doc; start and end in
         characters, and label.
     """

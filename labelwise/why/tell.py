@@ -14,10 +14,6 @@ MAX_TEXT_CHARS = 150  # characters of a text that are shown
 
 
 def tell(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines about a text.
-
-    settings (Mapping): the manifest's.
-    """
     yield from tell_text(found, settings)
     for number, row in enumerate(found.rows):
         spans = [found.spans[n] for n in found.wanted_spans if found.spans[n]["row"] == row["row"]]
@@ -46,7 +42,6 @@ def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shorten(found: Account) -> str:
-    """Return the context of the first requested span."""
     starts = [found.spans[n]["start"] for n in found.wanted_spans if found.spans[n]["start"] is not None]
     start = max(0, min(starts, default=0) - MAX_TEXT_CHARS // 3)
     end = start + MAX_TEXT_CHARS
@@ -130,7 +125,6 @@ def _tell_annotated(found: Account, one: TrainSpan, settings: Mapping[str, Any])
 
 
 def _span(span: Row) -> str:
-    """Format a span: verdict unless accept, label, words and offsets."""
     words = f" {span['words']!r}" if span["words"] else ""
     where = "" if span["start"] is None else f" [{span['start']}, {span['end']}]"
     verdict = f"{span['verdict']} " if span["verdict"] not in (None, "accept") else ""
@@ -138,7 +132,6 @@ def _span(span: Row) -> str:
 
 
 def _tokens(doc: StoredDoc, span: Row) -> str:
-    """Name the tokens inside which a span begins or ends."""
     starts, ends = (offsets.tolist() for offsets in doc.offsets())
     edges = [edge for edge in (span["start"], span["end"]) if edge not in starts and edge not in ends]
     cut = [

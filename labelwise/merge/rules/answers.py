@@ -29,7 +29,6 @@ class Answer(NamedTuple):
 
     number (int): its number among the text's answers, in order of datasets, files and lines.
     kind (str): declared kind, or else the task's.
-    who (tuple[str, str]): see `annotator`.
     """
 
     number: Number
@@ -45,7 +44,6 @@ class Answer(NamedTuple):
         return f"{self.file.path}:{self.task.line}"
 
     def accepted(self) -> list[Span]:
-        """List the usable accepted spans."""
         return [span for span in self.task.spans if self.verdict(span) == "accept"]
 
     def verdict(self, span: Span) -> str:

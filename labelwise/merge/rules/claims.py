@@ -11,8 +11,6 @@ SpanRef = tuple[Number, int]  # the answer, or the decision, and the position of
 
 
 class Claim(NamedTuple):
-    """An answer that asserts a span, or rejects it."""
-
     answer: Answer
     span: SpanRef
     verdict: str
@@ -94,7 +92,6 @@ def outcomes_of(claims: Claims, first: SpanOutcome) -> dict[SpanRef, SpanOutcome
 
 
 def duplicates_of(claims: Claims) -> dict[SpanRef, SpanOutcome]:
-    """Return the outcomes of a span's claims except the first."""
     return {claim.span: SpanOutcome(Reason.DUPLICATE, "", claims[0].span) for claim in claims[1:]}
 
 

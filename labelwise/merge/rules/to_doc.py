@@ -98,7 +98,6 @@ def _outcomes(
     moved: Collection[SpanKey],
     rejected: Collection[SpanKey],
 ) -> dict[SpanRef, SpanOutcome]:
-    """Return the outcome of each accepted and each rejected span; `winners` overlap the dropped ones."""
     learned = learned_by_heads(aligned, winners) if winners else set()
     outcomes: dict[SpanRef, SpanOutcome] = {}
     for key, claims in merged.gold.items():
