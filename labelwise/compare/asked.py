@@ -39,20 +39,21 @@ def count_pipelines(texts_digest: str, root: Path = Path()) -> int:
         for path in paths:
             files = path, f"configs/{Path(path).stem}.cfg", *FACTS
             names += [f"{revision}:./{file}" for file in files]
-    objects, found, same = _read_objects(names, root), set(), re.compile(rf'"texts_digest": ?"{texts_digest}"'.encode())
+    objects, pipelines = _read_objects(names, root), set()
+    same = re.compile(rf'"texts_digest": ?"{texts_digest}"'.encode())
     for scores, *facts, project in zip(*[objects] * (len(FACTS) + 2), strict=True):
         if same.search(scores[1]):
-            found.add((*(digest for digest, _ in facts), *STEPS.findall(project[1])))
-    return len(found)
+            pipelines.add((*(digest for digest, _ in facts), *STEPS.findall(project[1])))
+    return len(pipelines)
 
 
 def _read_objects(names: Sequence[str], root: Path) -> Iterator[tuple[bytes, bytes]]:
     """Yield digest and content of git's objects, by one process; both are empty for missing objects."""
-    with TemporaryFile() as asked, TemporaryFile() as told:
-        asked.write("".join(f"{name}\n" for name in names).encode())
-        asked.seek(0)
-        subprocess.run(["git", "cat-file", "--batch"], cwd=root, stdin=asked, stdout=told, check=False)  # noqa: S607
-        told.seek(0)
-        for header in iter(told.readline, b""):
+    with TemporaryFile() as requests, TemporaryFile() as replies:
+        requests.write("".join(f"{name}\n" for name in names).encode())
+        requests.seek(0)
+        subprocess.run(["git", "cat-file", "--batch"], cwd=root, stdin=requests, stdout=replies, check=False)  # noqa: S607
+        replies.seek(0)
+        for header in iter(replies.readline, b""):
             digest, *_, size = header.split()
-            yield (b"", b"") if size == b"missing" else (digest, told.read(int(size) + 1))
+            yield (b"", b"") if size == b"missing" else (digest, replies.read(int(size) + 1))

@@ -32,16 +32,16 @@ def changed_spans(baseline: Revision, other: Revision, *, dev: bool = False) -> 
 
     dev (bool): on dev, for error analysis; empty without an evaluation on dev.
     """
-    splits = ["dev" if dev else one.metrics.split for one in (baseline, other)]
+    splits = ["dev" if dev else revision.metrics.split for revision in (baseline, other)]
     (gold, wrong), (gold_now, wrong_now) = map(_read, (baseline, other), splits)
     texts = _keys(baseline, splits[0]) & _keys(other, splits[1])
-    found: list[ChangedSpan] = []
+    changes: list[ChangedSpan] = []
     for change, mistakes, others in (("fixed", wrong, wrong_now), ("new", wrong_now, wrong)):
         for place, row in mistakes.items():
             shared = place in gold and place in gold_now if row["gold_label"] else place[0] in texts
             if shared and place not in others:
-                found.append(_changed(change, row))  # type: ignore[arg-type]
-    return sorted(found, key=lambda one: (one.label, one.change != "new", one.words, one.text))
+                changes.append(_changed(change, row))  # type: ignore[arg-type]
+    return sorted(changes, key=lambda span: (span.label, span.change != "new", span.words, span.text))
 
 
 def _keys(revision: Revision, split: str) -> set[str]:

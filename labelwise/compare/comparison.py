@@ -115,13 +115,13 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
     labels = sorted(set.intersection(*of_each.values()))
     if not labels:
         raise InputError(f"{', '.join(names)}: there is no label that all of them have")
-    have_dev = all(one.metrics.dev for one in revisions)
+    have_dev = all(revision.metrics.dev for revision in revisions)
     dev, no_dev = _compare_split(revisions, labels, [DEV] * len(revisions)) if have_dev else None, ""
     if not dev or dev.texts < MIN_DEV_TEXTS:
         texts = dev.texts if dev else 0
         no_dev = f"the revisions share {texts} texts of dev with scores, and {MIN_DEV_TEXTS} are needed"
         dev = None
-    test = _compare_split(revisions, labels, [one.metrics.split for one in revisions], decides=not dev)
+    test = _compare_split(revisions, labels, [revision.metrics.split for revision in revisions], decides=not dev)
     if not test:
         raise InputError(f"{', '.join(names)}: there is no text that all of them have")
     unsure = dict(_unsure(revisions, undertrained))
@@ -139,10 +139,10 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
         revisions=names,
         dev=dev,
         no_dev=no_dev,
-        only={name: sorted(own) for name, all_own in of_each.items() if (own := all_own - set(labels))},
-        seen={one.name: said for one in revisions if (said := describe_seen(one.metrics))},
+        only={name: sorted(only) for name, all_own in of_each.items() if (only := all_own - set(labels))},
+        seen={revision.name: warning for revision in revisions if (warning := describe_seen(revision.metrics))},
         unsure=unsure,
-        unused={one.name: one.unused for one in revisions if one.unused},
+        unused={revision.name: revision.unused for revision in revisions if revision.unused},
         **msgspec.structs.asdict(test),
     )
 
@@ -160,31 +160,34 @@ def _compare_split(
     """
     names = [revision.name for revision in revisions]
     docs = [
-        {doc.key: doc for group in one.tables.docs(split) for doc in group}
-        for one, split in zip(revisions, splits, strict=True)
+        {doc.key: doc for group in revision.tables.docs(split) for doc in group}
+        for revision, split in zip(revisions, splits, strict=True)
     ]
     keys = sorted(set.intersection(*map(set, docs)))
     if not keys:
         return None
-    first = np.array([[[count_against(docs[-1][key], one[key], labels)] for one in docs] for key in keys])
-    gold_differs = sum(any(gold_of(one[key], labels) != gold_of(docs[-1][key], labels) for one in docs) for key in keys)
-    every = [one.seeds and read_counts(one.seeds, "key", keys, labels) for one in revisions]
-    same = [one.has_weights_of(revisions[0]) for one in revisions]
+    truth = docs[-1]
+    first = np.array([[[count_against(truth[key], texts[key], labels)] for texts in docs] for key in keys])
+    gold_differs = sum(
+        any(gold_of(texts[key], labels) != gold_of(truth[key], labels) for texts in docs) for key in keys
+    )
+    every = [revision.seeds and read_counts(revision.seeds, "key", keys, labels) for revision in revisions]
+    same = [revision.has_weights_of(revisions[0]) for revision in revisions]
     means = not gold_differs and not any(same[1:])
-    counts = [first[:, n] if own is None or not means else own for n, own in enumerate(every)]
-    f = [f_scores((first[:, n] if own is None else own).sum(0)) for n, own in enumerate(every)]
-    runs = pool_runs(f, [own.shape[1] for own in counts], same)
+    counts = [first[:, n] if seeds is None or not means else seeds for n, seeds in enumerate(every)]
+    f = [f_scores((first[:, n] if seeds is None else seeds).sum(0)) for n, seeds in enumerate(every)]
+    runs = pool_runs(f, [table.shape[1] for table in counts], same)
     last = revisions[-1].tables.read_units(splits[-1])
     unit_of = dict(zip(last["key"].to_pylist(), last["unit"].to_pylist(), strict=True))
     units = np.unique([unit_of[key] for key in keys], return_inverse=True)[1]
-    counts = [sum_by_unit(own, units) for own in counts]
+    counts = [sum_by_unit(table, units) for table in counts]
     return ComparedSplit(
         texts=len(keys),
         units=len(counts[0]),
         unit=revisions[-1].metrics.unit if len(counts[0]) < len(keys) else "text",
         gold_differs=gold_differs,
-        left_out={name: n for name, one in zip(names, docs, strict=True) if (n := len(one) - len(keys))},
-        trainings={name: len(own) for name, own in zip(names, f, strict=True)},
+        left_out={name: n for name, texts in zip(names, docs, strict=True) if (n := len(texts) - len(keys))},
+        trainings={name: len(scores) for name, scores in zip(names, f, strict=True)},
         means=means,
         **score_counts(names, labels, counts, runs, tests=0 if decides else 1),
     )
@@ -198,8 +201,9 @@ def pool_runs(f: Sequence[np.ndarray], means_of: Sequence[int], same: Sequence[b
     means_of (Sequence): number of trainings in each revision's mean.
     same (Sequence): whether a revision has the weights of the first, so the variance is 0.
     """
-    degrees = np.array([0 if equal else len(f[0]) + len(one) - 2 for one, equal in zip(f, same, strict=True)])[1:, None]
-    squares = np.array([((one - one.mean(0)) ** 2).sum(0) for one in f])
+    freedom = [0 if equal else len(f[0]) + len(scores) - 2 for scores, equal in zip(f, same, strict=True)]
+    degrees = np.array(freedom)[1:, None]
+    squares = np.array([((scores - scores.mean(0)) ** 2).sum(0) for scores in f])
     shares = 1 / np.array(means_of)[:, None]
     variance = np.nan_to_num(squares[0] + squares[1:]) / np.maximum(degrees, 1) * (shares[0] + shares[1:])
     return [variance * (degrees > 0), degrees]
@@ -215,11 +219,12 @@ def _confirm(dev: Change, test: Change) -> Literal["confirmed", "not contradicte
 def _unsure(revisions: Sequence[Revision], undertrained: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the revisions whose differences to the baseline are not tested."""
     baseline = revisions[0]
-    for one in revisions[1:]:
-        if short := next((name for name in (baseline.name, one.name) if name in undertrained), None):
-            yield one.name, f"the training of {short} stopped too early: {undertrained[short]}"
-        elif not baseline.seeds and not one.seeds and not one.has_weights_of(baseline):
-            yield one.name, f"its interval is for these two trainings; other seeds may differ as much: {one.remedy}"
+    for revision in revisions[1:]:
+        if short := next((name for name in (baseline.name, revision.name) if name in undertrained), None):
+            yield revision.name, f"the training of {short} stopped too early: {undertrained[short]}"
+        elif not baseline.seeds and not revision.seeds and not revision.has_weights_of(baseline):
+            reason = "its interval is for these two trainings; other seeds may differ as much"
+            yield revision.name, f"{reason}: {revision.remedy}"
 
 
 def count_against(truth: PredictedDoc, doc: PredictedDoc, labels: Sequence[str]) -> np.ndarray:
@@ -246,7 +251,7 @@ def score_counts(
     runs (Sequence | None): see `Jackknife.interval`; None for intervals over texts alone.
     tests (int): number of simultaneous intervals (Bonferroni); 0 for all labels.
     """
-    sizes = np.cumsum([0, *(own.shape[1] for own in counts)])
+    sizes = np.cumsum([0, *(table.shape[1] for table in counts)])
 
     def means(counts: np.ndarray) -> np.ndarray:
         f = f_scores(counts)

@@ -39,17 +39,17 @@ def decode_metrics(content: bytes, name: str, remedy: str) -> Metrics:
     RAISES (InputError): if an earlier release wrote them.
     RAISES (msgspec.DecodeError): if they aren't scores.
     """
-    found = msgspec.json.decode(content, type=dict[str, Any])
-    version = found.get("labelwise")
+    metrics = msgspec.json.decode(content, type=dict[str, Any])
+    version = metrics.get("labelwise")
     if version is None or EARLIER.match(str(version)):
         release = f"labelwise {version}" if version else "a release before 0.3.0"
         raise InputError(f"{name}: {release} wrote it, and comparisons read results of 0.3.0 and later; {remedy}")
-    for split in filter(None, (found, found.get("dev"))):
+    for split in filter(None, (metrics, metrics.get("dev"))):
         mistakes = msgspec.convert(split.get("mistakes", {}), dict[str, dict[str, Any]])
         for label, own in mistakes.items():
             mistakes[label] = _rename(own) | {"causes": _rename(own.get("causes", {}))}
         split["mistakes"] = mistakes
-    return msgspec.convert(_rename(found), Metrics)
+    return msgspec.convert(_rename(metrics), Metrics)
 
 
 def _rename(keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,8 +60,8 @@ def rename_pairs(tables: Tables) -> None:
     old = parquet.ParquetFile(tables.pairs)
     if "form" not in old.schema_arrow.names:
         return
-    made = tables.pairs.with_suffix(".renamed")
-    with parquet.ParquetWriter(made, PAIRS) as writer:
+    renamed = tables.pairs.with_suffix(".renamed")
+    with parquet.ParquetWriter(renamed, PAIRS) as writer:
         for number in range(old.num_row_groups):
             rows = old.read_row_group(number)
             rows = rows.rename_columns([name if name in KEPT else NAMES.get(name, name) for name in rows.column_names])
@@ -70,4 +70,4 @@ def rename_pairs(tables: Tables) -> None:
                 place = rows.schema.get_field_index(name)
                 rows = rows.set_column(place, name, pa.array(values, pa.string()).dictionary_encode())
             writer.write_table(rows.select(PAIRS.names).cast(PAIRS), row_group_size=max(1, len(rows)))
-    made.replace(tables.pairs)
+    renamed.replace(tables.pairs)

@@ -42,11 +42,11 @@ def list_unchanged(split: ComparedSplit) -> list[str]:
 
 def find_spans(spans: Sequence[ChangedSpan], words: str) -> list[ChangedSpan]:
     """Choose the spans with all of some words, or parts of words, in their fields, ignoring case."""
-    return [one for one in spans if all(word in " ".join(one).lower() for word in words.lower().split())]
+    return [span for span in spans if all(word in " ".join(span).lower() for word in words.lower().split())]
 
 
 def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
-    return [["Change", "Mistake", "Label", "Words", "Text"], *([*map(str, one[:4]), one.text] for one in spans)]
+    return [["Change", "Mistake", "Label", "Words", "Text"], *([*map(str, span[:4]), span.text] for span in spans)]
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -55,23 +55,23 @@ def notes(comparison: Comparison) -> list[str]:
         if not split:
             continue
         where = f"{on}: " if comparison.dev else ""
-        of = f" of {counted(split.units, split.unit)}" if split.unit != "text" else ""
-        lines.append(f"{where}{counted(split.texts, 'text')}{of}, gold of {comparison.revisions[-1]}")
+        units = f" of {counted(split.units, split.unit)}" if split.unit != "text" else ""
+        lines.append(f"{where}{counted(split.texts, 'text')}{units}, gold of {comparison.revisions[-1]}")
         if unchanged := list_unchanged(split):
             lines.append(f"{where}Equal F1, not shown: {name_labels(unchanged)}")
         if split.gold_differs:
             lines.append(f"{where}Gold differs between the revisions in {counted(split.gold_differs, 'text')}")
         for name, n in split.left_out.items():
-            left = f"{counted(n, 'text')} of {name} left out, because other revisions lack them"
-            lines.append(f"{where}The {on} sets differ: {left}")
+            missing = f"{counted(n, 'text')} of {name} left out, because other revisions lack them"
+            lines.append(f"{where}The {on} sets differ: {missing}")
         if max(split.trainings.values()) > 1:
-            which = "the mean over seeds" if split.means else "of the first, by this gold or with the same weights"
+            meaning = "the mean over seeds" if split.means else "of the first, by this gold or with the same weights"
             numbers = ", ".join(f"{name} {n}" for name, n in split.trainings.items())
             single = "; the variance between seeds serves both" if min(split.trainings.values()) == 1 else ""
-            lines.append(f"{where}Trainings: {numbers}. F1 is {which}{single}")
+            lines.append(f"{where}Trainings: {numbers}. F1 is {meaning}{single}")
     for name, labels in comparison.only.items():
         lines.append(f"Not compared, because other revisions lack these labels of {name}: {', '.join(labels)}")
-    lines += [f"{name}: {said}" for name, said in comparison.seen.items()]
+    lines += [f"{name}: {warning}" for name, warning in comparison.seen.items()]
     lines += [f"{name}: other seeds don't count: {why}" for name, why in comparison.unused.items()]
     lines += [f"{name} has no star: {why}" for name, why in comparison.unsure.items()]
     if comparison.no_dev:
@@ -90,7 +90,7 @@ def describe_verdict(comparison: Comparison, name: str) -> str:
         verdict = f"{verdict} on dev, but {'worse' if verdict == 'better' else 'better'} on test"
     if name in comparison.unsure:
         verdict = "not decided" if round(every.difference or 0, 3) else "no difference"
-    f = " to ".join(figure(split.micro.f[one]) for one in (baseline, name))
+    f = " to ".join(figure(split.micro.f[revision]) for revision in (baseline, name))
     parts = [f"{name}: {verdict}. F1 on {on} went from {f} ({', '.join(filter(None, _change(every)))})"]
     parts += [f"test: {every.on_test}"] if every.on_test else []
     for word, sign in (("better", 1), ("worse", -1)):

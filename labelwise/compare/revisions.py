@@ -63,8 +63,8 @@ def read_before(name: str, pipeline: str, decisions: str, root: Path = Path()) -
     """
     metrics, files, folder = _read_metrics(name, pipeline, root)
     try:
-        found = sorted(files.glob(f"{folder}{decisions}/*.jsonl"))
-        return metrics, b"\n".join(map(files.read_bytes, found))
+        paths = sorted(files.glob(f"{folder}{decisions}/*.jsonl"))
+        return metrics, b"\n".join(map(files.read_bytes, paths))
     except (OSError, DvcException):
         return metrics, b""
 
@@ -129,20 +129,20 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
     rename_pairs(copied)
 
     remedy = _remedy(name, pipeline, "seeds")
-    found = Revision(name, content, copied, remedy=remedy)
+    revision = Revision(name, content, copied, remedy=remedy)
     if scores := _read(files, f"{folder}plots/{pipeline}.tsv"):
         curve = into / "curve.tsv"
         curve.write_bytes(scores)
-        found = found._replace(curve=read_curve(curve, f"train {pipeline} again"))
+        revision = revision._replace(curve=read_curve(curve, f"train {pipeline} again"))
     if seeds := _read(files, f"{folder}metrics/{pipeline}_seeds.json"):
         others = f"configs/{pipeline}.cfg", MERGE[1], f"training/{pipeline}/seeds.parquet"
         config, corpus, table = (_read(files, folder + file) for file in others)
         inputs = digest_inputs(config, corpus.decode().strip(), content.pipeline_digest)
         if why := check_seeds(seeds, inputs, table):
-            found = found._replace(unused=f"metrics/{pipeline}_seeds.json {why}; {remedy}")
+            revision = revision._replace(unused=f"metrics/{pipeline}_seeds.json {why}; {remedy}")
         else:
-            found = found._replace(seeds=parquet.read_table(pa.BufferReader(table)))
-    return found
+            revision = revision._replace(seeds=parquet.read_table(pa.BufferReader(table)))
+    return revision
 
 
 def open_files(name: str, root: Path) -> tuple[DVCFileSystem, str]:

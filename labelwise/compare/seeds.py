@@ -67,8 +67,8 @@ def score_seeds(table: pa.Table, labels: Sequence[str]) -> dict[str, Any]:
     f = np.concatenate([f, f.mean(1, keepdims=True)], 1)
     *rows, micro, macro = (
         {
-            split: {str(name): None if np.isnan(one) else one for name, one in zip((*seeds, "mean"), own, strict=True)}
-            for split, own in zip(splits, column.tolist(), strict=True)
+            split: {str(name): None if np.isnan(f) else f for name, f in zip((*seeds, "mean"), values, strict=True)}
+            for split, values in zip(splits, column.tolist(), strict=True)
         }
         for column in np.moveaxis(f, -1, 0)
     )

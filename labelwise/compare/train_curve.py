@@ -39,7 +39,8 @@ class TrainCurve(msgspec.Struct, kw_only=True):
         """List the labels with an interval above 0, the largest gain first."""
         sure = [(label, row.changes[ALL]) for label, row in self.labels.items() if row.changes[ALL].significant]
         return sorted(
-            (one for one in sure if (one[1].difference or 0) > 0), key=lambda one: (-(one[1].difference or 0), one[0])
+            (item for item in sure if (item[1].difference or 0) > 0),
+            key=lambda item: (-(item[1].difference or 0), item[0]),
         )
 
     def describe(self) -> str:
@@ -63,9 +64,11 @@ def measure_curve(
     predicted, texts (Mapping): by share, "half" first and "all" last; tables of dev, and numbers of training texts.
     """
     docs = [[doc for group in tables.docs() for doc in group] for tables in predicted.values()]
-    counts = [np.array([[count_against(*both, labels)] for both in zip(docs[-1], some, strict=True)]) for some in docs]
+    counts = [
+        np.array([[count_against(*both, labels)] for both in zip(docs[-1], docs_of, strict=True)]) for docs_of in docs
+    ]
     units = np.unique([*predicted.values()][-1].read_units()["unit"].to_pylist(), return_inverse=True)[1]
-    scores = score_counts([*predicted], labels, [sum_by_unit(own, units) for own in counts])
+    scores = score_counts([*predicted], labels, [sum_by_unit(table, units) for table in counts])
     return TrainCurve(
         pipeline_digest=pipeline_digest, texts=dict(texts), micro=scores["micro"], labels=scores["labels"]
     )

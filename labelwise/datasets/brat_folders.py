@@ -63,11 +63,11 @@ class Folders:
         names = sorted({name for pair in pairs for name in pair})
         if names:
             texts = max(common[pair] for pair in pairs)
-            said = ", ".join(
+            listed = ", ".join(
                 f"{name or 'the top'} ({', '.join(sorted(self.labels[name]))})" for name in names[:MAX_NAMED_FOLDERS]
             )
             raise InputError(
-                f"{self.brat_dir}: {counted(len(names), 'folder')} share {texts:,} texts: {said}. Annotators, labels "
+                f"{self.brat_dir}: {counted(len(names), 'folder')} share {texts:,} texts: {listed}. Annotators, labels "
                 "or versions? Add one of these lines to the section brat of project.yml\n"
                 "  folders: annotators         # one folder per annotator, all labels\n"
                 "  folders: labels             # one folder per label or group of labels\n"
@@ -76,10 +76,10 @@ class Folders:
 
     def disjoint(self) -> dict[str, list[str]]:
         """List the labels of the folders, if they share neither texts nor labels."""
-        found = {name: sorted(labels) for name, labels in sorted(self.labels.items())}
-        shared = Counter(label for labels in found.values() for label in labels).most_common(1)
+        labels_of = {name: sorted(labels) for name, labels in sorted(self.labels.items())}
+        shared = Counter(label for labels in labels_of.values() for label in labels).most_common(1)
         few = any(labels.total() < MIN_LABEL_SPANS for labels in self.labels.values())
-        return found if 1 < len(found) <= MAX_LABEL_FOLDERS and not few and shared[0][1] == 1 else {}
+        return labels_of if 1 < len(labels_of) <= MAX_LABEL_FOLDERS and not few and shared[0][1] == 1 else {}
 
     def shown(self, name: str, labels: Sequence[str], rename: Mapping[str, str], *, own: bool) -> list[str]:
         """List the labels that a folder was annotated for: its annotation.conf's, or its `own`, or all."""
@@ -95,8 +95,8 @@ class Folders:
 def read_conf(file: Path) -> list[str]:
     labels, section = [], ""
     for line in file.read_text(encoding="utf8", errors="replace").splitlines():
-        if found := SECTION.match(line):
-            section = found[1]
+        if header := SECTION.match(line):
+            section = header[1]
         elif section == "entities" and (word := line.split("#")[0].split()) and word[0][0] not in "!<-[":
             labels.append(word[0])
     return labels
@@ -111,7 +111,9 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
     RETURNS (dict): splits by folder path, with a final slash.
     """
     annotated = [stem for stem in stems if any(stem.with_name(stem.name + suffix).exists() for suffix in SUFFIXES)]
-    folders, inside = ({one.relative_to(brat_dir).parts[:-1] for one in some} for some in (stems, annotated or stems))
+    folders, inside = (
+        {stem.relative_to(brat_dir).parts[:-1] for stem in paths} for paths in (stems, annotated or stems)
+    )
     depth = 0
     while len(names := {parts[depth : depth + 1] for parts in inside}) == 1:
         below = {parts[depth + 1 : depth + 2] for parts in inside}
@@ -120,28 +122,28 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
         depth += 1
         if () in names:
             return {}
-    found = {"/".join(p[: depth + 1]): SPLIT_FOLDERS[p[depth].lower()] for p in folders if _are_splits(p[depth:][:1])}
+    splits = {"/".join(p[: depth + 1]): SPLIT_FOLDERS[p[depth].lower()] for p in folders if _are_splits(p[depth:][:1])}
     others = {p[: i + 1] for p in folders for i in range(depth, len(p)) if _are_splits(p[i : i + 1])}
-    unused = sorted(path for path in map("/".join, others) if not f"{path}/".startswith(tuple(f"{f}/" for f in found)))
+    unused = sorted(path for path in map("/".join, others) if not f"{path}/".startswith(tuple(f"{f}/" for f in splits)))
     if unused:
         log(
             f"These folders are named after splits, but not used: {', '.join(unused[:MAX_NAMED_FOLDERS])}. "
             "Folders of splits stand side by side, at the top or below single folders"
         )
-    if not found:
+    if not splits:
         return {}
-    lacking = [split for split in ("dev", "test") if split not in found.values()]
-    kept = {name: split for name, split in sorted(found.items()) if split != "train" or not lacking}
-    if kept:
-        log("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in kept.items()))
+    lacking = [split for split in ("dev", "test") if split not in splits.values()]
+    used = {name: split for name, split in sorted(splits.items()) if split != "train" or not lacking}
+    if used:
+        log("Splits by folder: " + ", ".join(f"{name} is {split}" for name, split in used.items()))
     if lacking:
         without = " and ".join(lacking)
-        train = "".join(f", and those in {name}," for name in sorted(found.keys() - kept.keys()))
+        train = "".join(f", and those in {name}," for name in sorted(splits.keys() - used.keys()))
         log(
             f"No folder for {without}: other texts{train} are split by hash, by "
             f"{' and '.join(f'{split}_ratio' for split in lacking)} in project.yml"
         )
-    return {f"{name}/": split for name, split in kept.items()}
+    return {f"{name}/": split for name, split in used.items()}
 
 
 def split_others(folders: Collection[Split]) -> AnySplit:

@@ -62,12 +62,12 @@ class Converted(msgspec.Struct):
 
     def lacking(self) -> dict[str, dict[str, int]]:
         """Count documents by split without a kind of file, such as .a2, that other splits have."""
-        found: dict[str, dict[str, int]] = {}
-        for split, there in sorted(self.suffixes.items()):
+        missing: dict[str, dict[str, int]] = {}
+        for split, present in sorted(self.suffixes.items()):
             texts = sum(n for file, n in self.files.items() if file.split == split)
-            if kinds := [suffix for suffix in SUFFIXES if suffix in self.used - there]:
-                found[split] = dict.fromkeys(kinds, texts)
-        return found
+            if kinds := [suffix for suffix in SUFFIXES if suffix in self.used - present]:
+                missing[split] = dict.fromkeys(kinds, texts)
+        return missing
 
 
 def write_tasks(documents: Iterable[Document], out: Path, file_of: Callable[[str], TaskFile]) -> Converted:

@@ -80,18 +80,18 @@ def convert_brat(
         others = "auto" if how.split == "folder" else how.split
         if how.folders == "versions":
             stems.sort(key=natural_order)
-        found = Folders(stems, brat_dir)
+        texts = Folders(stems, brat_dir)
         apart = how.folders in ("annotators", "labels")
 
         def file_of(path: str) -> TaskFile:
             split = next((split for folder, split in folders.items() if path.startswith(folder)), others)
-            return TaskFile(found.name_of(path) if apart else "", split)
+            return TaskFile(texts.name_of(path) if apart else "", split)
 
         def read() -> Iterator[Document]:
             for stem in progress(stems, "convert"):
                 document = read_document(stem, brat_dir, how, predicted)
                 if document.task and not document.task.predicted:
-                    found.add(document.path, document.task)
+                    texts.add(document.path, document.task)
                 yield document
 
         converted = write_tasks(read(), folder, file_of)
@@ -100,9 +100,9 @@ def convert_brat(
             raise InputError(f"{brat_dir}: a file changed while it was read; convert again")
         labels = choose_labels(how, converted.labels, brat_dir, log, converted.first) if stems else []
         if how.folders == "ask":
-            found.check()
-        declare_tasks(folder, sorted(converted.files), labels, found, how, prefix, split_others(folders.values()))
-        disjoint = found.disjoint() if how.folders == "ask" else {}
+            texts.check()
+        declare_tasks(folder, sorted(converted.files), labels, texts, how, prefix, split_others(folders.values()))
+        disjoint = texts.disjoint() if how.folders == "ask" else {}
         mark = Conversion(how, converted.lacking(), disjoint, converted.empty, converted.files.total())
         (folder / CONVERSION).write_bytes(msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
     return converted
@@ -139,25 +139,27 @@ def choose_labels(
     """Choose the labels to declare: those in the options, or all; refuse none, and unknown ones."""
     for old, new in how.rename.items():
         log(f"{old} renamed to {new}: {counted(written[old], 'span')}")
-    found = {how.rename.get(label, label) for label in written}
-    if not found:
+    labels = {how.rename.get(label, label) for label in written}
+    if not labels:
         why = "; " + "; ".join([f"{place(bad.file, bad.line)}: {bad}", *_other_folder(brat_dir, bad)]) if bad else ""
         raise InputError(
             f"{brat_dir}: no annotation in any .ann, .a1 or .a2 file whose text can be read: nothing to learn{why}"
         )
-    unknown = [label for label in how.labels if label not in found]
+    unknown = [label for label in how.labels if label not in labels]
     if unknown:
-        raise InputError(f"{brat_dir}: no span has the label {unknown[0]!r}; the labels are {', '.join(sorted(found))}")
-    return list(dict.fromkeys(how.labels or sorted(found)))
+        raise InputError(
+            f"{brat_dir}: no span has the label {unknown[0]!r}; the labels are {', '.join(sorted(labels))}"
+        )
+    return list(dict.fromkeys(how.labels or sorted(labels)))
 
 
 def _other_folder(brat_dir: Path, bad: Problem) -> Iterator[str]:
     """Yield a remedy if a document's missing file is in another folder."""
-    wanted = {Reason.NO_TEXT: (".txt",), Reason.NOT_ANNOTATED: SUFFIXES}.get(bad.reason, ())
+    suffixes = {Reason.NO_TEXT: (".txt",), Reason.NOT_ANNOTATED: SUFFIXES}.get(bad.reason, ())
     file = brat_dir / (bad.file or "")
-    beside = (one for suffix in wanted for one in sorted(brat_dir.rglob(escape(file.stem) + suffix)))
-    for one in [one for one in beside if one.parent != file.parent][:1]:
-        yield f"{printable(one.relative_to(brat_dir))} is in another folder; put both into one"
+    beside = (path for suffix in suffixes for path in sorted(brat_dir.rglob(escape(file.stem) + suffix)))
+    for path in [path for path in beside if path.parent != file.parent][:1]:
+        yield f"{printable(path.relative_to(brat_dir))} is in another folder; put both into one"
 
 
 def declare_tasks(

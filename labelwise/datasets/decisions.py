@@ -115,7 +115,9 @@ def list_cases(rows: Iterable[DecisionRow]) -> list[Decision]:
     """List one decision of each case; a correction of a label is two rows: remove a span, then add it."""
     last = {row.decision.about: row.decision for row in rows if row.decision}
     decisions = [None, *last.values()]
-    return [one for before, one in pairwise(decisions) if one and not (before and one.corrects(before))]
+    return [
+        decision for before, decision in pairwise(decisions) if decision and not (before and decision.corrects(before))
+    ]
 
 
 class Added(NamedTuple):
@@ -145,7 +147,7 @@ def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added
         raise InputError(f"{file}: it has no decision; give the file that you saved in a report{first}")
     from labelwise.corpus.answers import read_answers  # it imports pyarrow, 40 MB that a merge's workers don't need
 
-    texts = {one.text for one in new.values()}
+    texts = {decision.text for decision in new.values()}
     if corpus and is_corpus(corpus) and not next(read_answers(corpus, texts), None):
         raise InputError(
             f"{file}: none of its texts is in {corpus}; name the right file: this may be another project's"
@@ -153,16 +155,16 @@ def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / DECISIONS
     with atomic(target) as [path]:  # this locks the file
-        kept: dict[tuple[object, ...], Decision] = {}
+        merged: dict[tuple[object, ...], Decision] = {}
         for row in read_decisions(target) if target.exists() else ():
             if row.decision is None:
                 raise InputError(f"{target}:{row.line}: {row.problem}")
-            kept[row.decision.about] = row.decision
+            merged[row.decision.about] = row.decision
         for about, decision in new.items():
-            if kept.get(about) == decision:
+            if merged.get(about) == decision:
                 counts["duplicate"] += 1
             else:
-                counts["replaces an earlier one" if kept.pop(about, None) else "new"] += 1
-                kept[about] = decision
-        path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in kept.values()))
-    return Added(counts, problems, len(kept), len(list_cases(read_decisions(target))))
+                counts["replaces an earlier one" if merged.pop(about, None) else "new"] += 1
+                merged[about] = decision
+        path.write_bytes(b"".join(msgspec.json.encode(decision) + b"\n" for decision in merged.values()))
+    return Added(counts, problems, len(merged), len(list_cases(read_decisions(target))))

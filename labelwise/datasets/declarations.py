@@ -92,8 +92,8 @@ def _make_dataset(entry: Entry, declared: Path, files: tuple[SourceFile, ...]) -
         raise InputError(f"dataset {entry.name!r}: `offsets` is for files of JSON and databases; leave it out")
     if entry.dataset and not entry.db:
         raise InputError(f"dataset {entry.name!r}: `dataset` names one of a database, `db`; leave it out")
-    named = {"": entry.annotator} if isinstance(entry.annotator, str) else entry.annotator
-    annotators = {name: person for name, person in named.items() if person}
+    people = {"": entry.annotator} if isinstance(entry.annotator, str) else entry.annotator
+    annotators = {name: person for name, person in people.items() if person}
     return DataSet(**msgspec.structs.asdict(entry), declared=str(declared), files=files, annotators=annotators)
 
 
@@ -103,7 +103,7 @@ def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
     if bool(entry.path) == bool(entry.db):
         raise InputError(f"{file}: {where} needs either a path or a db; {SYNTAX}")
     folder = file.parent.absolute()
-    found: dict[Path, Path] = {}
+    paths: dict[Path, Path] = {}
     for declared in entry.paths:
         if ADDRESS.match(declared):
             raise InputError(
@@ -113,8 +113,8 @@ def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
         if "\0" in declared:
             raise InputError(f"{file}: {where}: no path can have the character \\0; correct {declared!r}")
         for path in _find_named(folder, declared, where):
-            found.setdefault(Path(os.path.realpath(path)), path)  # Path.resolve raises a RuntimeError where links loop
-    files = list(found.values())
+            paths.setdefault(Path(os.path.realpath(path)), path)  # Path.resolve raises a RuntimeError where links loop
+    files = list(paths.values())
     return tuple(map(SourceFile, files, _name_files(files, folder)))
 
 
@@ -162,7 +162,7 @@ def _find_named(folder: Path, declared: str, where: str) -> list[Path]:
 def find_twin(path: Path) -> str:
     """Return the name of a file that differs from a missing one in case or composition alone; or ""."""
     beside = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
-    return next((one.name for one in beside if one.name != path.name and caseless(one) == caseless(path)), "")
+    return next((file.name for file in beside if file.name != path.name and caseless(file) == caseless(path)), "")
 
 
 def natural_order(path: Path) -> list[list[str | int]]:
@@ -174,15 +174,15 @@ def natural_order(path: Path) -> list[list[str | int]]:
 def _find_inside(folder: Path, where: str) -> list[Path]:
     """List the `.spacy` files in a folder, recursively; refuse an empty folder, or an incomplete corpus."""
     # Hidden folders, such as a merge's cache, are left out.
-    found = find_files(folder, (".spacy",), hidden=False)
-    if not found:
+    files = find_files(folder, (".spacy",), hidden=False)
+    if not files:
         raise InputError(
             f"{where}: the folder {folder} has no .spacy file; convert a brat corpus with convert-brat, and for other "
             "files, write a pattern such as folder/*.jsonl"
         )
-    splits = {file.parent for file in found}
+    splits = {file.parent for file in files}
     if is_corpus(folder):
         splits |= {folder / name.partition("/")[0] for name in read_manifest(folder).partitions}
     for split in sorted(splits):
         find_partitions(split)
-    return found
+    return files

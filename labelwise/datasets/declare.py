@@ -39,12 +39,17 @@ SPLIT_WORDS: Mapping[str, Split] = {
 
 def declare(folder: Path) -> list[Undeclared]:
     """Declare the files of a folder, and print the new entries; return undeclarable files."""
-    found = declare_folder(folder)
-    new = [one for one in found if not one.problem]
-    splits = ["split"] if any(one.entry.split != "auto" for one in new) else []
+    undeclared = declare_folder(folder)
+    new = [candidate for candidate in undeclared if not candidate.problem]
+    splits = ["split"] if any(candidate.entry.split != "auto" for candidate in new) else []
     rows = [
-        [one.entry.name, ", ".join(one.entry.labels), f"{one.texts:,}", *(one.entry.split for _ in splits)]
-        for one in new
+        [
+            candidate.entry.name,
+            ", ".join(candidate.entry.labels),
+            f"{candidate.texts:,}",
+            *(candidate.entry.split for _ in splits),
+        ]
+        for candidate in new
     ]
     added = f"Added to {folder / DATASETS}"
     print_table([added, "labels", "texts", *splits], rows, whole=added)
@@ -55,7 +60,7 @@ def declare(folder: Path) -> list[Undeclared]:
             "add each label that annotators were shown but never used"
             + ("; a `split` is what the file is named after" if splits else ""),
         )
-    return [one for one in found if one.problem]
+    return [candidate for candidate in undeclared if candidate.problem]
 
 
 def declare_folder(folder: Path) -> list[Undeclared]:
@@ -68,10 +73,10 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     file = folder / DATASETS
     content = read_file(file).decode() if file.is_file() else ""
     entries = read_entries(file) if content else []
-    found = name_splits([*find_undeclared(folder, entries)], entries)
-    new = [one.entry for one in found if not one.problem]
+    undeclared = name_splits([*find_undeclared(folder, entries)], entries)
+    new = [candidate.entry for candidate in undeclared if not candidate.problem]
     if not new:
-        return found
+        return undeclared
     content += "" if content[-1:] in ("", "\n") else "\n"
     content += ("" if COMMENT in content else COMMENT) + write_entries(new)
     try:
@@ -79,7 +84,10 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     except InputError:
         fits = False
     if not fits:
-        return [one if one.problem else one._replace(problem="its entry can't be added at the end") for one in found]
+        return [
+            candidate if candidate.problem else candidate._replace(problem="its entry can't be added at the end")
+            for candidate in undeclared
+        ]
     try:
         with atomic(file) as [path]:
             path.write_text(content, encoding="utf8")
@@ -87,22 +95,22 @@ def declare_folder(folder: Path) -> list[Undeclared]:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
         problem = f"its entry can't be added ({error.strerror}: {folder})"
-        return [one if one.problem else one._replace(problem=problem) for one in found]
-    return found
+        return [candidate if candidate.problem else candidate._replace(problem=problem) for candidate in undeclared]
+    return undeclared
 
 
-def name_splits(found: Sequence[Undeclared], entries: Sequence[Entry]) -> list[Undeclared]:
+def name_splits(undeclared: Sequence[Undeclared], entries: Sequence[Entry]) -> list[Undeclared]:
     """Give entries the splits that their files are named after."""
-    named = [split_in(one.entry.paths[0]) if not one.entry.db else None for one in found]
-    usable = [split for one, split in zip(found, named, strict=True) if not one.problem]
+    named_splits = [split_in(candidate.entry.paths[0]) if not candidate.entry.db else None for candidate in undeclared]
+    usable = [split for candidate, split in zip(undeclared, named_splits, strict=True) if not candidate.problem]
     splits = {*usable, *(entry.split for entry in entries if not entry.skip)}
     if not {"dev", "test"} <= splits:
-        named = [None if split == "train" else split for split in named]
+        named_splits = [None if split == "train" else split for split in named_splits]
     if splits <= {"dev", "test"}:
-        return [*found]
+        return [*undeclared]
     return [
-        one._replace(entry=msgspec.structs.replace(one.entry, split=split)) if split else one
-        for one, split in zip(found, named, strict=True)
+        candidate._replace(entry=msgspec.structs.replace(candidate.entry, split=split)) if split else candidate
+        for candidate, split in zip(undeclared, named_splits, strict=True)
     ]
 
 
@@ -113,5 +121,5 @@ def split_in(name: str) -> Split | None:
     ('test', 'train', None, None)
     """
     words = re.split(r"[^a-z]+", name.lower())
-    found = {SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS}
-    return found.pop() if len(found) == 1 else None
+    splits = {SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS}
+    return splits.pop() if len(splits) == 1 else None

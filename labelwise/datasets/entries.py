@@ -90,10 +90,10 @@ def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Entry
 def _expand(declarations: Sequence[Path]) -> Iterator[Path]:
     for path in declarations:
         pattern = str(path)
-        found = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]
-        if not found:
+        paths = sorted(map(Path, glob(pattern, recursive=True))) if has_magic(pattern) and not path.exists() else [path]
+        if not paths:
             raise InputError(f"{path}: no file matches; name a datasets.yml, or a folder that has one")
-        for file in found:
+        for file in paths:
             if not file.is_dir():
                 yield file
             elif (file / DATASETS).exists():

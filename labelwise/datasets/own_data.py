@@ -45,8 +45,8 @@ def check_own_data(root: Path) -> None:
     project = root / "project.yml"
     if not project.is_file() or data_of(project) != DEMO:
         return
-    for folder, there in ((OWN / "brat", has_brat), (OWN / "prodigy", has_data)):
-        if there(root / folder):
+    for folder, has_files in ((OWN / "brat", has_brat), (OWN / "prodigy", has_data)):
+        if has_files(root / folder):
             raise InputError(
                 f"{folder} has data of your own, and {project} says `data: {DEMO}`, the demo. Write `data: {OWN}`"
             )

@@ -51,8 +51,8 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
     files = data_in(folder)  # raises if data that DVC tracks, and entries may name, aren't here
     names = {entry.name for entry in entries}
     sources = [(source.path, entry.database) for entry in entries for source in _sources_of(entry, folder / DATASETS)]
-    found = [(Path(os.path.realpath(path)), inside) for path, inside in sources]
-    declared = {path for path, inside in found if not inside}
+    sources_of_folders = [(Path(os.path.realpath(path)), inside) for path, inside in sources]
+    declared = {path for path, inside in sources_of_folders if not inside}
     brats = sorted(file for file in files if file.suffix in BRAT_SUFFIXES)
     if brats:
         beside = {file.with_suffix(".txt") for file in brats}
@@ -75,9 +75,11 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
                 yield Undeclared(Entry(name=name, db=name), problem=problem)
                 continue
             new = [
-                Entry(name=f"{file.stem}-{one}", db=name, dataset=one) if one in names else Entry(name=one, db=name)
-                for one in inside
-                if (real, one) not in found
+                Entry(name=f"{file.stem}-{dataset}", db=name, dataset=dataset)
+                if dataset in names
+                else Entry(name=dataset, db=name)
+                for dataset in inside
+                if (real, dataset) not in sources_of_folders
             ]
         else:
             suffix = max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len, default="")
@@ -91,10 +93,10 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
 def _find_beside(folder: Path, declared: Collection[Path]) -> Iterator[Undeclared]:
     """Yield the files of a folder that have no entry, although others there have one."""
     files = (file for file in find_files(folder, SUFFIXES, hidden=False) if not file.name.endswith(NOT_DATA))
-    left = [file for file in files if Path(os.path.realpath(file)) not in declared]
-    if left:
-        path = printable(left[0].relative_to(folder.parent))
-        problem = f"entries name other files of its folder, and leave out {counted(len(left), 'file')}"
+    undeclared = [file for file in files if Path(os.path.realpath(file)) not in declared]
+    if undeclared:
+        path = printable(undeclared[0].relative_to(folder.parent))
+        problem = f"entries name other files of its folder, and leave out {counted(len(undeclared), 'file')}"
         yield Undeclared(Entry(name=path, path=path), problem=problem)
 
 
@@ -130,12 +132,12 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
 def patterns_in(folder: Path) -> list[str]:
     """Return patterns for the files with a folder's most frequent suffix, such as `export/annotation/*/*.tsv`."""
     files = [file.relative_to(folder.parent).parts for file in find_files(folder, SUFFIXES, hidden=False)]
-    suffixes = [max((one for one in SUFFIXES if parts[-1].endswith(one)), key=len) for parts in files]
-    suffix = max(suffixes, key=suffixes.count, default="")
-    wanted = [parts for parts, one in zip(files, suffixes, strict=True) if one == suffix]
-    named = 2 if len({parts[1] for parts in wanted if len(parts) > 2}) <= MAX_FOLDERS else 1
-    found = ["/".join([*parts[:-1][:named], *("*" * len(parts[named:-1])), f"*{suffix}"]) for parts in wanted]
-    return [*dict.fromkeys(found)]
+    suffixes = [max((suffix for suffix in SUFFIXES if parts[-1].endswith(suffix)), key=len) for parts in files]
+    frequent = max(suffixes, key=suffixes.count, default="")
+    paths = [parts for parts, suffix in zip(files, suffixes, strict=True) if suffix == frequent]
+    depth = 2 if len({parts[1] for parts in paths if len(parts) > 2}) <= MAX_FOLDERS else 1
+    patterns = ["/".join([*parts[:-1][:depth], *("*" * len(parts[depth:-1])), f"*{frequent}"]) for parts in paths]
+    return [*dict.fromkeys(patterns)]
 
 
 def labels_in(folder: Path) -> tuple[str, ...]:
@@ -144,8 +146,8 @@ def labels_in(folder: Path) -> tuple[str, ...]:
     files = find_files(folder, SUFFIXES, hidden=False)
     for file in Random(0).sample(files, min(len(files), MAX_READ)):
         with suppress(InputError, OSError):
-            for found in islice(read_items(file, ""), MAX_READ):
-                labels.update(span.label for span in getattr(found, "spans", ()))
+            for item in islice(read_items(file, ""), MAX_READ):
+                labels.update(span.label for span in getattr(item, "spans", ()))
     return tuple(sorted(labels - {NO_LABEL}))
 
 
@@ -154,17 +156,17 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
     labels: set[str] = set()
     related: set[str] = set()  # the labels of spans whose relations are asked for
     texts, problem, readable = 0, "", True
-    for found in read_items(file, entry.database):
-        task = None if isinstance(found, Problem) or found.kind in UNREAD else found
-        why = str(found) if isinstance(found, Problem) else UNREAD.get(found.kind, "")
-        if isinstance(found, Task) and found.kind == "relations":
-            related.update(span.label for span in found.spans)
+    for item in read_items(file, entry.database):
+        task = None if isinstance(item, Problem) or item.kind in UNREAD else item
+        why = str(item) if isinstance(item, Problem) else UNREAD.get(item.kind, "")
+        if isinstance(item, Task) and item.kind == "relations":
+            related.update(span.label for span in item.spans)
         if task:
             texts += 1
             labels.update(span.label for span in task.all_spans if span.fits or not span.problem)
             readable = readable and not task.unusable
             why = f"{Reason.INVALID}: {task.unusable[0].problem}" if task.unusable else ""
-        problem = problem or (f" ({place(file.name, found.line)}: {why})" if why else "")
+        problem = problem or (f" ({place(file.name, item.line)}: {why})" if why else "")
     if NO_LABEL in labels:
         why = "its tags, such as B and I, have no label; declare the one that they mean"
         return Undeclared(entry, texts, why)

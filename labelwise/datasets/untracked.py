@@ -82,7 +82,7 @@ def check_tracked(files: Iterable[Path], made: Path, project: Path, given: Itera
 
 
 def _substitute(dependency: str, variables: dict[str, Any]) -> str:
-    return re.sub(r"\$\{vars\.(\w+)\}", lambda found: str(variables.get(found[1], "")), dependency)
+    return re.sub(r"\$\{vars\.(\w+)\}", lambda match: str(variables.get(match[1], "")), dependency)
 
 
 def _find_unseen(files: Iterable[Path], dependencies: Iterable[Path]) -> list[Path]:
@@ -95,8 +95,8 @@ def _find_unseen(files: Iterable[Path], dependencies: Iterable[Path]) -> list[Pa
         for file in inside
     ]
     seen = roots | set(_follow_links(roots)) if outside else set()
-    left = _by_folder(set(outside) - seen)
-    return sorted(folder if len(inside) > 1 else inside[0] for folder, inside in left.items())
+    unseen = _by_folder(set(outside) - seen)
+    return sorted(folder if len(inside) > 1 else inside[0] for folder, inside in unseen.items())
 
 
 def _by_folder(files: Iterable[Path]) -> dict[Path, list[Path]]:

@@ -179,7 +179,7 @@ def advise(
     curve: Curve | None,
     pipeline: str,
     target_f1: float,
-    found: Mapping[str, Counter[str]],
+    findings: Mapping[str, Counter[str]],
     merge: Ledger,
     *,
     checks: Sequence[ImportCheck] = (),
@@ -191,13 +191,13 @@ def advise(
 ) -> Advice:
     """Decide whether a pipeline may be used, and choose the next tasks.
 
-    found (Mapping): findings of the check, by label and kind.
+    findings (Mapping): findings of the check, by label and kind.
     checks (Sequence): the import checks to show.
     sample (int): undecided cases of the random sample.
     unanswered (Unanswered | None): test texts that aren't complete; None if they aren't known.
     tried (Collection[str]): pipelines that were evaluated.
     """
-    ranked, evidence = rank_labels(metrics, target_f1), scale_findings(found, metrics, merge, shares)
+    ranked, evidence = rank_labels(metrics, target_f1), scale_findings(findings, metrics, merge, shares)
     pairs = confused_pairs(metrics)
     rows = [(row, next_step(row, target_f1, evidence.get(row.label, Counter()), pairs)) for row in ranked]
     if blocked := _find_block(metrics, curve, pipeline, merge, steps):
@@ -231,7 +231,7 @@ def _find_block(
     metrics: Metrics, curve: Curve | None, pipeline: str, merge: Ledger, steps: Steps
 ) -> tuple[str, Step, Step] | None:
     """Explain why to train or evaluate again, with the first step and that of each label; None if neither is due."""
-    again, config = AGAIN.get(pipeline, f"dvc repro {stage_of('report', pipeline)}"), f"configs/{pipeline}.cfg"
+    rerun, config = AGAIN.get(pipeline, f"dvc repro {stage_of('report', pipeline)}"), f"configs/{pipeline}.cfg"
     broken = is_broken(curve, sum(merge.gold.get("dev", {}).values()))
     longer = "" if broken else train_longer(metrics.to_learn[1], curve)
     if curve and (broken or longer):
@@ -240,14 +240,14 @@ def _find_block(
             why = f"training is broken: F1 on dev was {max(curve.f):.3f} at best"
         every, number = TRAIN if broken else TRAIN_LONGER, 2 * curve.steps[-1]
         if 0 < steps.asked < steps.least:  # twice too small a number may be too small, too
-            return why, Step("set steps: 0 in project.yml, which fits their number to the texts", again), every
+            return why, Step("set steps: 0 in project.yml, which fits their number to the texts", rerun), every
         if broken:
-            return why, Step(f"compare {config} with labelwise's, learn_rate first", again), every
+            return why, Step(f"compare {config} with labelwise's, learn_rate first", rerun), every
         if curve.steps[-1] < steps.trained:
             ended = f"which ended training at step {curve.steps[-1]:,} of {steps.trained:,}"
-            return why, Step(f"raise patience or max_epochs in {config}, {ended}", again), every
-        more = f", and max_steps = {number} in {config}" if number > steps.most > 0 else ""
-        return why, Step(f"set steps: {number} in project.yml{more}", again), every
+            return why, Step(f"raise patience or max_epochs in {config}, {ended}", rerun), every
+        limit = f", and max_steps = {number} in {config}" if number > steps.most > 0 else ""
+        return why, Step(f"set steps: {number} in project.yml{limit}", rerun), every
     if metrics.seen and metrics.seen.texts:
         were = "was" if metrics.seen.texts == 1 else "were"
         return f"{metrics.seen.texts:,} of the test texts {were} trained on", Step(SEEN_REMEDY), NOTHING
@@ -276,8 +276,8 @@ def _choose_tasks(
     improved = verdicts["not ready"] or ([] if verdicts["ready"] else verdicts["borderline"])
     if not improved:
         return why, [Step("package the labels that are ready", f"python -m scripts.package {pipeline}")]
-    open_rows = [one for one in rows if one[0].label in improved]
-    open_rows.sort(key=lambda one: (one[1].removes, one[1].command != TEST_TEXTS), reverse=True)
+    open_rows = [item for item in rows if item[0].label in improved]
+    open_rows.sort(key=lambda item: (item[1].removes, item[1].command != TEST_TEXTS), reverse=True)
     wide = [row.label for row, step in open_rows if step.command == TEST_TEXTS]
     taught = [(row.label, step.removes) for row, step in open_rows if step.command == PREDICT]
     full = f"annotate more texts in full, mainly for {name_labels([label for label, _ in taught])}"
@@ -310,10 +310,10 @@ def is_much(part: int, texts: int) -> bool:
 
 def _annotate_test(labels: Sequence[str], texts: int, unanswered: Unanswered | None) -> Step:
     """Ask for incomplete test texts of labels, or, if there are few, for new ones."""
-    there = max((unanswered.texts[label] for label in labels), default=0) if unanswered else 0
-    if unanswered and is_much(there, texts):
-        some = counted(min(MAX_TEST_TEXTS, there), "test text")
-        return Step(f"annotate {some} in full for {name_labels(labels)}", TEST_TEXTS)
+    incomplete = max((unanswered.texts[label] for label in labels), default=0) if unanswered else 0
+    if unanswered and is_much(incomplete, texts):
+        texts_to_annotate = counted(min(MAX_TEST_TEXTS, incomplete), "test text")
+        return Step(f"annotate {texts_to_annotate} in full for {name_labels(labels)}", TEST_TEXTS)
     new = f"annotate new texts for {name_labels(labels)}, and declare their dataset as split: test"
     return Step(f"{new}, or raise test_ratio in project.yml")
 
@@ -334,8 +334,10 @@ def _share_pairs(rows: Sequence[tuple[RankedLabel, Step]]) -> list[tuple[RankedL
 def divide(metrics: Metrics) -> dict[str, int]:
     """Count pairs of gold and predicted spans to learn from: correct ones, and each error once, by kind."""
     total: Counter[str] = Counter()
-    for one in metrics.to_learn[1].mistakes.values():
-        total.update({"found": one.right, **one.kinds, "label": one.label})  # `taken` is another's `label`
+    for mistakes in metrics.to_learn[1].mistakes.values():
+        total.update(
+            {"found": mistakes.right, **mistakes.kinds, "label": mistakes.label}
+        )  # `taken` is another's `label`
     return {kind: total[kind] for kind in ("found", *KINDS)}
 
 
@@ -358,25 +360,25 @@ def confused_pairs(metrics: Metrics) -> Counter[tuple[str, ...]]:
     """Count wrong labels by pair, in both directions; the label with more errors comes first."""
     place = {row.label: number for number, row in enumerate(rank_labels(metrics))}
     pairs = Counter[tuple[str, ...]]()
-    for label, one in metrics.to_learn[1].mistakes.items():
-        for other, n in one.confused.items():
+    for label, mistakes in metrics.to_learn[1].mistakes.items():
+        for other, n in mistakes.confused.items():
             pairs[tuple(sorted((label, other), key=place.__getitem__))] += n
     return pairs
 
 
 def _rank_pairs(metrics: Metrics) -> list[tuple[tuple[str, ...], int]]:
-    return sorted(confused_pairs(metrics).items(), key=lambda one: (-one[1], one[0]))
+    return sorted(confused_pairs(metrics).items(), key=lambda item: (-item[1], item[0]))
 
 
 def describe_pairs(metrics: Metrics) -> list[str]:
     return [f"{' and '.join(pair)} ({n:,})" for pair, n in _rank_pairs(metrics)]
 
 
-def next_step(row: RankedLabel, target_f1: float, found: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> Step:
+def next_step(row: RankedLabel, target_f1: float, findings: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> Step:
     """Choose the next step of a label."""
     if row.verdict == "ready":
         return NOTHING
-    best = max(removable(row, found, pairs), key=lambda step: step.removes, default=READ)
+    best = max(removable(row, findings, pairs), key=lambda step: step.removes, default=READ)
     # Test has too little of it; or it may be good enough, but the interval is too wide, and no rule for a pair is due.
     if row.verdict in UNDECIDED or ((row.scores.f or 0) >= target_f1 and not best.labels):
         return MORE_TEST
@@ -384,7 +386,7 @@ def next_step(row: RankedLabel, target_f1: float, found: Counter[str], pairs: Ma
 
 
 def scale_findings(
-    found: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger, shares: Shares
+    findings: Mapping[str, Counter[str]], metrics: Metrics, merge: Ledger, shares: Shares
 ) -> dict[str, Counter[str]]:
     """Scale the findings, in train and dev, to the texts with errors, and by their precision."""
     texts = sum(n for split, n in merge.texts.items() if split != "test")
@@ -393,24 +395,24 @@ def scale_findings(
         label: Counter(
             {kind: round(n * (boundaries if kind == WRONG_BOUNDARIES else others)) for kind, n in kinds.items()}
         )
-        for label, kinds in found.items()
+        for label, kinds in findings.items()
     }
 
 
-def removable(row: RankedLabel, found: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> list[Step]:
+def removable(row: RankedLabel, findings: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> list[Step]:
     """List the steps that may remove errors of a label, each error by one of them; too few may be chance.
 
-    found (Counter): findings of the check, by kind, scaled to the texts with errors; each explains one error at most.
-        More texts teach neither what train contradicts nor what gold lacks.
+    findings (Counter): the check's, by kind, scaled to the texts with errors; each explains one error at most. More
+        texts don't fix errors caused by wrong or missing annotation.
     pairs (Mapping): wrong labels by pair; a rule for both labels removes errors that no finding explains.
     """
-    one, causes = row.mistakes, Counter(row.mistakes.causes)
-    boundaries, either = causes["boundaries"], causes["label"] + one.taken + causes["inconsistent"]
-    contradicted = causes["unannotated"] + causes["other_label"] + one.spurious
-    moved = min(boundaries, found[WRONG_BOUNDARIES])
+    mistakes, causes = row.mistakes, Counter(row.mistakes.causes)
+    boundaries, either = causes["boundaries"], causes["label"] + mistakes.taken + causes["inconsistent"]
+    contradicted = causes["unannotated"] + causes["other_label"] + mistakes.spurious
+    moved = min(boundaries, findings[WRONG_BOUNDARIES])
     if moved >= MIN_BOUNDARIES_SHARE * boundaries:  # the check finds only the surest ones, and no text teaches a policy
         moved = boundaries
-    fixed = min(contradicted + either, found.total() - found[WRONG_BOUNDARIES])
+    fixed = min(contradicted + either, findings.total() - findings[WRONG_BOUNDARIES])
     teachable = causes["seen"] + causes["unseen"] + causes["overlapped"]
     unexplained = min(either, contradicted + either - fixed)
     learned = teachable + boundaries - moved + unexplained
@@ -427,15 +429,17 @@ def warnings(
     metrics: Metrics, checks: Sequence[ImportCheck] = (), unanswered: Unanswered | None = None
 ) -> Iterator[ScoreWarning]:
     """Yield the reasons not to trust the scores; see `advise`."""
-    if said := describe_seen(metrics):
-        yield ScoreWarning(f"{said}.", f"{SEEN_REMEDY}.")
+    if seen := describe_seen(metrics):
+        yield ScoreWarning(f"{seen}.", f"{SEEN_REMEDY}.")
     yield from warnings_about_excluded_labels(metrics.excluded_labels)
     if short := [
-        f"{label} ({one.figure} {one.bound:.3f})" for label, one in metrics.goals.items() if one.bound < one.goal
+        f"{label} ({result.figure} {result.bound:.3f})"
+        for label, result in metrics.goals.items()
+        if result.bound < result.goal
     ]:
-        named, more = ", ".join(short[:MAX_NAMED_LABELS]), " …" if short[MAX_NAMED_LABELS:] else ""
-        told = f"{counted(len(short), 'label')} can't reach the goal on dev, but only: {named}{more}."
-        yield ScoreWarning(told, "Annotate more texts, or lower the goal.")
+        listed, rest = ", ".join(short[:MAX_NAMED_LABELS]), " …" if short[MAX_NAMED_LABELS:] else ""
+        sentence = f"{counted(len(short), 'label')} can't reach the goal on dev, but only: {listed}{rest}."
+        yield ScoreWarning(sentence, "Annotate more texts, or lower the goal.")
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     if metrics.texts < MIN_TEST_TEXTS:
         yield _describe(ImportCheck(kind=SMALL_TEST, n=metrics.texts))
@@ -463,19 +467,17 @@ def _warn_unscored(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
     for label, n in unanswered.unscored.most_common(MAX_NAMED_LABELS):
         places = unanswered.places.get(label, [])
         rest = f" and {n - len(places):,} more" if n > len(places) else ""
-        named = f"{', '.join(place.name for place in places)}{rest}" if places else counted(n, "test text")
-        texts.append(f"{label}: {named}")
+        listed = f"{', '.join(place.name for place in places)}{rest}" if places else counted(n, "test text")
+        texts.append(f"{label}: {listed}")
         for dataset in sorted({place.dataset for place in places if place.lacks}):
             absent.setdefault(dataset, []).append(label)
     remedy = f"Annotate in full for {'; '.join(texts)}."
     if absent:
         never = "; ".join(f"{dataset}: {', '.join(labels)}" for dataset, labels in absent.items())
         remedy += f" If labels never occur in a dataset, declare them `absent` in its entry in datasets.yml: {never}."
-    there, of = counted(unanswered.total, "test text"), name_counts(unanswered.unscored, MAX_NAMED_LABELS)
-    return ScoreWarning(
-        f"{counted(metrics.unscored, 'prediction')} in {there} can't be scored: these aren't fully annotated for {of}.",
-        remedy,
-    )
+    unscored, labels = counted(metrics.unscored, "prediction"), name_counts(unanswered.unscored, MAX_NAMED_LABELS)
+    sentence = f"{unscored} in {counted(unanswered.total, 'test text')} can't be scored"
+    return ScoreWarning(f"{sentence}: these aren't fully annotated for {labels}.", remedy)
 
 
 def format_f(metrics: Metrics) -> str:

@@ -36,12 +36,14 @@ def read_annotators(corpus: Path) -> list[Agreed]:
             texts.update({version.who for versions in labels.values() for version in versions})
             for label, versions in labels.items():
                 for one, other in permutations(versions, 2):
-                    own = counts.setdefault(one.who, {}).setdefault(label, Counter())
-                    own.update(both=len(one.marked & other.marked), spans=len(one.marked) + len(other.marked))
+                    counts_of = counts.setdefault(one.who, {}).setdefault(label, Counter())
+                    counts_of.update(both=len(one.marked & other.marked), spans=len(one.marked) + len(other.marked))
     rows = []
     for name, by_label in counts.items():
         total = sum(by_label.values(), Counter[str]())
-        found = ((label, pairwise_f(own["both"], own["spans"])) for label, own in sorted(by_label.items()))
-        scores = sorted(((label, f) for label, f in found if f is not None), key=lambda one: one[1])
+        scored = (
+            (label, pairwise_f(counts_of["both"], counts_of["spans"])) for label, counts_of in sorted(by_label.items())
+        )
+        scores = sorted(((label, f) for label, f in scored if f is not None), key=lambda one: one[1])
         rows.append(Agreed(name, texts[name], pairwise_f(total["both"], total["spans"]), scores))
     return sorted(rows, key=lambda row: (row.f is None, row.f or 0.0, row.name))

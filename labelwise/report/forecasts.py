@@ -92,14 +92,14 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         return f"{cost}; F1 of {self.label or 'all spans'} {gain}"
 
     def describe_outcome(self) -> str:
-        of = f" of {self.label}" if self.label else ""
-        said = f"{self.asked:,} {'more texts' if self.task == 'texts' else 'decisions'}{of}: "
+        label = f" of {self.label}" if self.label else ""
+        asked = f"{self.asked:,} {'more texts' if self.task == 'texts' else 'decisions'}{label}: "
         if self.outcome == "not followed":
-            return f"{said}not followed ({self.added:,})"
+            return f"{asked}not followed ({self.added:,})"
         if self.change is None or self.interval is None:
-            return f"{said}followed ({self.added:,}), not scored: {self.outcome}"
+            return f"{asked}followed ({self.added:,}), not scored: {self.outcome}"
         low, high = self.interval
-        return f"{said}followed ({self.added:,}), F1{of} {self.change:+.3f}, forecast {low:+.3f} to {high:+.3f}"
+        return f"{asked}followed ({self.added:,}), F1{label} {self.change:+.3f}, forecast {low:+.3f} to {high:+.3f}"
 
 
 def count_done(merge: Ledger, task: str, label: str) -> int:
@@ -121,7 +121,7 @@ def bound_gain(mistakes: Iterable[Mistakes], removes: int) -> float:
 
     An error is a false negative, a false positive, or both.
     """
-    spans = [(one.right, one.gold, one.right + one.boundaries + one.taken + one.spurious) for one in mistakes]
+    spans = [(n.right, n.gold, n.right + n.boundaries + n.taken + n.spurious) for n in mistakes]
     right, gold, predicted = (sum(column) for column in zip(*spans, strict=True))
     after = right + min(removes, gold - right)
     errors = max(0, gold - right - removes) + max(0, predicted - right - removes)
@@ -195,16 +195,16 @@ def read_forecasts(file: Path) -> list[Forecast]:
 
     RAISES (InputError): if a row isn't a forecast.
     """
-    found: dict[tuple[str, str, str], tuple[bool, bytes, Forecast]] = {}
+    newest: dict[tuple[str, str, str], tuple[bool, bytes, Forecast]] = {}
     for number, line in enumerate(file.read_bytes().splitlines() if file.is_file() else (), 1):
         if line.strip() and not MARKER.match(line):
             try:
                 row = msgspec.json.decode(line, type=Forecast)
             except DECODE_ERRORS as error:
                 raise InputError(f"{file}:{number}: not a forecast ({error}); delete the line") from error
-            one = (not row.by, line, row)
-            found[row.key] = min(found.get(row.key, one), one, key=lambda each: each[:2])
-    return [found[key][2] for key in sorted(found)]
+            candidate = (not row.by, line, row)
+            newest[row.key] = min(newest.get(row.key, candidate), candidate, key=lambda item: item[:2])
+    return [newest[key][2] for key in sorted(newest)]
 
 
 def update_forecasts(
@@ -232,14 +232,14 @@ def measure_seconds(corpus: Path) -> dict[frozenset[str], float]:
     names = ["dataset", "who", "when", "kind", "covered"]
     tables = [group.rows.filter(pc.is_valid(group.rows["when"])) for group in read_groups(corpus, columns=names)]
     rows = pa.concat_tables(tables).select(names).sort_by([(name, "ascending") for name in names[:3]]).to_pydict()
-    found: dict[frozenset[str], list[float]] = {}
+    gaps_of: dict[frozenset[str], list[float]] = {}
     before = None
     for dataset, who, when, kind, labels in zip(*rows.values(), strict=True):
         gap = when - before[1] if before and before[0] == (dataset, who) else 0
         if kind == "complete" and labels and 0 < gap <= MAX_PAUSE:
-            found.setdefault(frozenset(labels), []).append(gap)
+            gaps_of.setdefault(frozenset(labels), []).append(gap)
         before = (dataset, who), when
-    return {labels: float(np.median(gaps)) for labels, gaps in found.items() if len(gaps) >= MIN_GAPS}
+    return {labels: float(np.median(gaps)) for labels, gaps in gaps_of.items() if len(gaps) >= MIN_GAPS}
 
 
 def say_hours(seconds: Mapping[frozenset[str], float], labels: Iterable[str], texts: int) -> str:
@@ -247,11 +247,11 @@ def say_hours(seconds: Mapping[frozenset[str], float], labels: Iterable[str], te
 
     Labels that were annotated together take the time of one answer.
     """
-    wanted, sets = frozenset(labels), set()
-    for label in wanted:
-        if not (having := [one for one in seconds if label in one]):
+    asked, sets = frozenset(labels), set()
+    for label in asked:
+        if not (having := [group for group in seconds if label in group]):
             return ""
-        sets.add(min(having, key=lambda one: (len(one - wanted), -len(one & wanted), sorted(one))))
-    minutes = texts * sum(seconds[one] for one in sets) / 60
+        sets.add(min(having, key=lambda group: (len(group - asked), -len(group & asked), sorted(group))))
+    minutes = texts * sum(seconds[group] for group in sets) / 60
     short = f"about {counted(max(1, round(minutes)), 'minute')}"
     return short if minutes < 60 else f"about {round(minutes / 30) / 2:g} hours"

@@ -125,8 +125,8 @@ def write_report(
         split=split,
         learned=learned,
         advice=advice,
-        outcomes=[one for one in written if one.by == metrics.pipeline_digest and one.interval],
-        held=[one.held for one in written if one.held is not None],
+        outcomes=[row for row in written if row.by == metrics.pipeline_digest and row.interval],
+        held=[row.held for row in written if row.held is not None],
         target_f1=target_f1,
         verdicts=group_by_verdict(row for row, _ in advice.rows),
         figures=list_figures(advice, metrics, results.merge, baseline),
@@ -138,7 +138,7 @@ def write_report(
         more=want_texts(advice),
         baseline=baseline,
         queue=queue,
-        listed=sum(one["listed"] for one in cards["cases"]),
+        listed=sum(row["listed"] for row in cards["cases"]),
         cards=cards,
         people=read_annotators(corpus) if annotators else [],
         learning=learning,
@@ -162,7 +162,7 @@ def list_cards(
     read (str): name of the split in the tables.
     """
     cases = queue.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})
-    for answer in (answer for one in cases for answer in one["answers"].values() if not people):
+    for answer in (answer for case in cases for answer in case["answers"].values() if not people):
         answer["annotator"] = ""
     return {
         "cases": cases,
@@ -171,8 +171,8 @@ def list_cards(
         "split": results.metrics.to_learn[0],
         "baseline": baseline.name if baseline else "",
         "changed": list_changed(baseline.changed) if baseline else [],
-        "kinds": {kind: one.name for kind, one in KINDS.items()},
-        "reasons": {reason: one.name for reason, one in REASONS.items()},
+        "kinds": {name: kind.name for name, kind in KINDS.items()},
+        "reasons": {cause: reason.name for cause, reason in REASONS.items()},
         "around": MAX_CONTEXT_CHARS,
     }
 
@@ -269,9 +269,9 @@ def format_share(share: float) -> str:
 
 
 def divide_missed(metrics: Metrics) -> dict[str, int]:
-    total = sum((Counter(one.causes) for one in metrics.to_learn[1].mistakes.values()), Counter[str]())
-    found = {reason: total[reason] for reason in MISSED if reason != MISALIGNED}
-    return found | {MISALIGNED: divide(metrics)["missed"] - sum(found.values())}
+    total = sum((Counter(mistakes.causes) for mistakes in metrics.to_learn[1].mistakes.values()), Counter[str]())
+    counts = {reason: total[reason] for reason in MISSED if reason != MISALIGNED}
+    return counts | {MISALIGNED: divide(metrics)["missed"] - sum(counts.values())}
 
 
 def want_texts(advice: Advice) -> list[RankedLabel]:
@@ -380,7 +380,7 @@ def draw_chart(title: str, along: Sequence[int], f: Sequence[float], unit: str) 
 def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
     columns = ["kind", "gold_label", "predicted_label", "probability", "gold_probability"]
     pairs = tables.read_pairs(columns, split, pc.field("kind") != "unscored") if metrics.goals else pa.table({})
-    found: dict[str, list[tuple[float, bool]]] = {label: [] for label in metrics.goals}
+    spans_of: dict[str, list[tuple[float, bool]]] = {label: [] for label in metrics.goals}
     gold = Counter[str]()
     for row in pairs.to_pylist():
         right = row["kind"] == "right"
@@ -389,10 +389,10 @@ def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
             (row["predicted_label"], row["probability"], right),
             (row["gold_label"], None if right else row["gold_probability"], True),
         ):
-            if label in found and p is not None:
-                found[label].append((p, good))
+            if label in spans_of and p is not None:
+                spans_of[label].append((p, good))
     charts = []
-    for label, spans in found.items():
+    for label, spans in spans_of.items():
         ranked = np.cumsum([good for _, good in sorted(spans, reverse=True)])
         if gold[label] and len(ranked) and ranked[-1]:
             at = np.unique(np.linspace(1, len(ranked), TRADEOFF).astype(int)) - 1
@@ -414,8 +414,8 @@ def name_texts(
     A wrong prediction with a probability gets the command that explains it.
     """
     keys = {row["key"] for row in mistakes} | {row["text"] for row in changed}
-    found = read_answers(corpus, keys) if keys and is_corpus(corpus) else ()
-    names = {key: answers[0].of(None) for key, answers in found if answers}
+    places = read_answers(corpus, keys) if keys and is_corpus(corpus) else ()
+    names = {key: answers[0].of(None) for key, answers in places if answers}
     for row in mistakes:
         explained = row.pop("probability") is not None and row["key"] in names
         at, name = str(row.pop("predicted_start")), names.get(row["key"], "")
@@ -445,36 +445,36 @@ def first_of_each(rows: Sequence[Any], names: Iterable[Collection[Any]], most: i
     """
     seen = Counter[Any]()
     ranks = []
-    for number, own in enumerate(names):
-        seen.update(own)
-        ranks.append((min(seen[name] for name in own), number))
+    for number, names_of_row in enumerate(names):
+        seen.update(names_of_row)
+        ranks.append((min(seen[name] for name in names_of_row), number))
     return [rows[number] for number in sorted(number for _, number in sorted(ranks)[:most])]
 
 
 def list_changed(changed: Sequence[ChangedSpan]) -> list[dict[str, Any]]:
     """List errors fixed or new; of too many, the first of each label."""
-    names = ([(one.label, one.change)] for one in changed)
-    return [one._asdict() for one in first_of_each(changed, names, MAX_CHANGES)]
+    names = ([(span.label, span.change)] for span in changed)
+    return [span._asdict() for span in first_of_each(changed, names, MAX_CHANGES)]
 
 
 def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
     """List errors on a split, equal words once, most frequent first; of too many, the first of each label."""
     names = ["kind", "gold_label", "predicted_label", "gold_text", "predicted_text"]
     places = [f"{side}_{end}" for side in ("gold", "predicted") for end in ("start", "end")]
-    more = ["probability", "cause", "doc", "before", "after", "annotated", "unannotated", "otherwise", "other_label"]
-    rows = tables.read_pairs([*names, *places, *more, "key"], split, pc.field("kind").isin([*KINDS]))
+    others = ["probability", "cause", "doc", "before", "after", "annotated", "unannotated", "otherwise", "other_label"]
+    rows = tables.read_pairs([*names, *places, *others, "key"], split, pc.field("kind").isin([*KINDS]))
     rows = rows.append_column("place", pa.array(range(len(rows))))
     groups = rows.group_by(names).aggregate([([], "count_all"), ("place", "min")])
     groups = groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist()
     labels = ({group["gold_label"], group["predicted_label"]} - {None} for group in groups)
     chosen = first_of_each(groups, labels, MAX_MISTAKES)
-    found = rows.take(pa.array([group["place_min"] for group in chosen], pa.int64())).to_pylist()
+    mistakes = rows.take(pa.array([group["place_min"] for group in chosen], pa.int64())).to_pylist()
     gold: dict[str, list[SpanKey]] = {}
     columns = ["key", "gold_start", "gold_end", "gold_label"]
-    keys = pc.field("key").isin(pa.array([row["key"] for row in found], pa.string()))
+    keys = pc.field("key").isin(pa.array([row["key"] for row in mistakes], pa.string()))
     for row in tables.read_pairs(columns, split, keys & pc.field("gold_label").is_valid()).to_pylist():
         gold.setdefault(row["key"], []).append((row["gold_start"], row["gold_end"], row["gold_label"]))
-    for row, group in zip(found, chosen, strict=True):
+    for row, group in zip(mistakes, chosen, strict=True):
         about, other = ([row.pop(f"{side}_{end}") for end in ("start", "end")] for side in ("gold", "predicted"))
         row["predicted_start"] = other[0]
         start, end = row["span"] = about if row["gold_label"] else other
@@ -483,4 +483,4 @@ def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
         row["others"] = [(one - start, two - start, label) for one, two, label in spans if [one, two] != [start, end]]
         row["count"] = group["count_all"]
         del row["place"]
-    return found
+    return mistakes

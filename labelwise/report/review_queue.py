@@ -43,8 +43,8 @@ class ReviewQueue(NamedTuple):
     @property
     def counts(self) -> dict[str, Counter[str]]:
         counts: dict[str, Counter[str]] = {}
-        for one in self.cases:
-            counts.setdefault(one["label"], Counter())[one["kind"]] += 1
+        for case in self.cases:
+            counts.setdefault(case["label"], Counter())[case["kind"]] += 1
         return counts
 
     def choose(self, costs: Mapping[str, int]) -> list[Case]:
@@ -54,38 +54,43 @@ class ReviewQueue(NamedTuple):
         RETURNS (list): cases, group by group, with `listed` (in a whole group) and `sample`.
         """
         groups: dict[str, list[Case]] = {}
-        for one in self.cases:
-            groups.setdefault(one["group"], []).append(one)
-        sample = {id(one) for one in self.sample()}
+        for case in self.cases:
+            groups.setdefault(case["group"], []).append(case)
+        sample = {id(case) for case in self.sample()}
         chosen: list[Case] = []
         for group in sorted(groups.values(), key=lambda cases: _worth(cases, costs), reverse=True):
             listed = len(chosen) < MAX_CASES
-            cases = (one | {"sample": id(one) in sample, "listed": listed} for one in group)
-            chosen += [one for one in cases if listed or one["sample"]]
+            cases = (case | {"sample": id(case) in sample, "listed": listed} for case in group)
+            chosen += [case for case in cases if listed or case["sample"]]
         return chosen
 
     def shuffle(self) -> list[Any]:
         """List decisions and decidable cases in a random order, the same in each report."""
-        cases = ((one, one["current"] or one["proposed"]) for one in self.cases if one["answers"])
-        numbers = {draw(one["key"], label, (start, end)): one for one, (start, end, label) in cases}
-        decided = [(draw(one.text, one.label, one.removed or one.added), one) for one in self.decided]
-        return [one for _, one in sorted([*numbers.items(), *decided], key=itemgetter(0))]
+        cases = ((case, case["current"] or case["proposed"]) for case in self.cases if case["answers"])
+        numbers = {draw(case["key"], label, (start, end)): case for case, (start, end, label) in cases}
+        decided = [
+            (draw(decision.text, decision.label, decision.removed or decision.added), decision)
+            for decision in self.decided
+        ]
+        return [item for _, item in sorted([*numbers.items(), *decided], key=itemgetter(0))]
 
     def sample(self) -> list[Case]:
         """List the undecided ones of the first CASES shuffled findings; none if there are fewer."""
         first = self.shuffle()[:CASES]
-        return [one for one in first if not isinstance(one, Decision)] if len(first) == CASES else []
+        return [item for item in first if not isinstance(item, Decision)] if len(first) == CASES else []
 
     def estimate(self) -> "Estimate | None":
         """Estimate the precision of the findings; None until the sample is decided."""
-        drawn = list(takewhile(lambda one: isinstance(one, Decision), self.shuffle()))
+        drawn = list(takewhile(lambda item: isinstance(item, Decision), self.shuffle()))
         if len(drawn) < CASES:
             return None
-        told = [(bool(one.removed and one.added), one.verdict == "gold is wrong") for one in drawn]
-        every, wrong = len(self.cases) + len(self.decided), sum(is_wrong for _, is_wrong in told)
-        low, high = (round(share * every) for share in wilson_share(wrong, len(told)))
-        asked = sum(one.verdict == "policy" for one in drawn)
-        return Estimate(every, len(told), wrong, asked, low, high, estimate_shares(told))
+        verdicts = [
+            (bool(decision.removed and decision.added), decision.verdict == "gold is wrong") for decision in drawn
+        ]
+        every, wrong = len(self.cases) + len(self.decided), sum(is_wrong for _, is_wrong in verdicts)
+        low, high = (round(share * every) for share in wilson_share(wrong, len(verdicts)))
+        asked = sum(decision.verdict == "policy" for decision in drawn)
+        return Estimate(every, len(verdicts), wrong, asked, low, high, estimate_shares(verdicts))
 
 
 class Estimate(NamedTuple):
@@ -105,20 +110,20 @@ class Estimate(NamedTuple):
     shares: Shares
 
 
-def estimate_shares(told: Sequence[tuple[bool, bool]]) -> Shares:
+def estimate_shares(decided: Sequence[tuple[bool, bool]]) -> Shares:
     """Estimate precision by kind; the precision of all is a prior worth one finding.
 
-    told (Sequence): by decision, whether it is about boundaries, and whether gold was wrong.
+    decided (Sequence): by decision, whether it is about boundaries, and whether gold was wrong.
     """
-    share = sum(wrong for _, wrong in told) / len(told)
-    own = ([wrong for boundaries, wrong in told if boundaries == kind] for kind in (True, False))
-    return Shares(*((sum(wrong) + share) / (len(wrong) + 1) for wrong in own))
+    share = sum(wrong for _, wrong in decided) / len(decided)
+    sides = ([wrong for boundaries, wrong in decided if boundaries == kind] for kind in (True, False))
+    return Shares(*((sum(wrong) + share) / (len(wrong) + 1) for wrong in sides))
 
 
 def _worth(group: Sequence[Case], costs: Mapping[str, int]) -> tuple[float, float]:
     """Score a group: expected errors minus false alarms, times the label's mistakes; ties by certainty."""
     cost = max(costs.get(span[2], 0) for span in (group[0]["current"], group[0]["proposed"]) if span)
-    return cost * sum(tanh(one["score"] / 2) for one in group), group[0]["score"]  # a score is in log-odds
+    return cost * sum(tanh(case["score"] / 2) for case in group), group[0]["score"]  # a score is in log-odds
 
 
 def draw(text: str, label: str, span: Sequence[int] | None) -> bytes:
@@ -143,7 +148,7 @@ def read_review_queue(root: Path) -> ReviewQueue:
                 raise ValueError("0.3.0 wrote them")
             msgspec.convert(findings, list[Finding])
             if digest in ("", head["digest"]):
-                return ReviewQueue([one for one in findings if spans.isdisjoint(spans_of(one))], decided)
+                return ReviewQueue([finding for finding in findings if spans.isdisjoint(spans_of(finding))], decided)
         except (*DECODE_ERRORS, LookupError, TypeError, ValueError) as error:
             raise InputError(f"{file}: not the findings of a check ({error}); run it again") from error
     if files:
@@ -163,20 +168,20 @@ def read_decision_rows(root: Path) -> list[DecisionRow]:
 def count_decided(root: Path, before: bytes) -> int:
     """Count the cases decided since an earlier content of the decisions."""
     then = {row.decision for row in decode_decisions(before)}
-    return sum(one not in then for one in list_cases(read_decision_rows(root)))
+    return sum(decision not in then for decision in list_cases(read_decision_rows(root)))
 
 
 def decided_spans(rows: Sequence[DecisionRow], corpus: Path | None) -> DecidedSpans:
     """Collect the spans of decisions whose answer is unchanged in the corpus, if there is one."""
     decisions = [row.decision for row in rows if row.decision]
     if decisions and corpus:
-        answers = dict(read_answers(corpus, {one.text for one in decisions}))
-        decisions = [one for one in decisions if _is_valid(one, answers.get(one.text, ()))]
-    return {(one.text, *span, one.label) for one in decisions for span in one.spans}
+        answers = dict(read_answers(corpus, {decision.text for decision in decisions}))
+        decisions = [decision for decision in decisions if _is_valid(decision, answers.get(decision.text, ()))]
+    return {(decision.text, *span, decision.label) for decision in decisions for span in decision.spans}
 
 
 def _is_valid(decision: Decision, answers: Sequence[AnswerPlace]) -> bool:
-    return decision.answer in {one.digest(decision.label) for one in answers if one.dataset == decision.dataset}
+    return decision.answer in {place.digest(decision.label) for place in answers if place.dataset == decision.dataset}
 
 
 def spans_of(finding: Case) -> DecidedSpans:

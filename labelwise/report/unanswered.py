@@ -55,10 +55,10 @@ def find_unanswered(tables: Tables, corpus: Path, split: str) -> Unanswered:
         for name in ("partial", "unknown"):
             texts.update(pc.list_flatten(group[name]).to_pylist())
         rows = pairs.filter(pc.equal(pairs["kind"].cast(pa.string()), "unscored")).to_pylist()
-        found = sorted({(row["key"], row["predicted_label"]) for row in rows})
-        total += len({key for key, _ in found})
-        unscored.update(label for _, label in found)
-        for key, label in found:
+        predictions = sorted({(row["key"], row["predicted_label"]) for row in rows})
+        total += len({key for key, _ in predictions})
+        unscored.update(label for _, label in predictions)
+        for key, label in predictions:
             if len(keys := first.setdefault(label, [])) < MAX_PLACES:
                 keys.append(key)
     return Unanswered(texts, unscored, total, _find_places(corpus, first) if first and is_corpus(corpus) else {})
@@ -66,18 +66,21 @@ def find_unanswered(tables: Tables, corpus: Path, split: str) -> Unanswered:
 
 def _find_places(corpus: Path, keys: Mapping[str, list[str]]) -> dict[str, list[Place]]:
     """Find the row of each text and label: best one of a dataset that has spans of the label, and was ignored."""
-    wanted = pa.array({key for some in keys.values() for key in some}, pa.string())
+    texts = pa.array({key for texts_of in keys.values() for key in texts_of}, pa.string())
     rows: dict[str, list[dict[str, Any]]] = {}
     labels: set[tuple[str, str]] = set()  # dataset and label
     for group in read_groups(corpus, columns=COLUMNS):
-        for row in group.rows.filter(pc.is_in(group.rows["text"], wanted)).to_pylist():
+        for row in group.rows.filter(pc.is_in(group.rows["text"], texts)).to_pylist():
             rows.setdefault(row["text"], []).append(row)
         spans = group.spans.group_by(["dataset", "label"]).aggregate([]).to_pylist()
         labels.update((span["dataset"], span["label"]) for span in spans)
-    return {label: [_choose(rows[key], label, labels) for key in some if key in rows] for label, some in keys.items()}
+    return {
+        label: [_choose(rows[key], label, labels) for key in texts_of if key in rows]
+        for label, texts_of in keys.items()
+    }
 
 
 def _choose(rows: Iterable[Mapping[str, Any]], label: str, labels: set[tuple[str, str]]) -> Place:
-    row = min(rows, key=lambda one: ((one["dataset"], label) not in labels, one["answer"] != "ignore"))
+    row = min(rows, key=lambda row: ((row["dataset"], label) not in labels, row["answer"] != "ignore"))
     name = f"{row['file']}:{row['line']}" if row["line"] else row["file"]
     return Place(name, row["dataset"], (row["dataset"], label) not in labels)

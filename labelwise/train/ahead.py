@@ -30,13 +30,13 @@ MIN_GPU_ID = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
 
 
 @contextmanager
-def open_background(wanted: TrainingConfig) -> Iterator[Executor | None]:
+def open_background(config: TrainingConfig) -> Iterator[Executor | None]:
     """Start a process that prepares batches for a GPU, before CUDA, which forked processes can't share.
 
     YIELDS (Executor | None): None on the CPU.
     RAISES (InputError): if the process was killed.
     """
-    if wanted.gpu_id < MIN_GPU_ID:
+    if config.gpu_id < MIN_GPU_ID:
         yield None
         return
     with open_pool(1) as pool:

@@ -34,12 +34,12 @@ CURVE, BEST = "curve.tsv", "model-best"
 STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by parameter
 
 
-def digest_training(wanted: TrainingConfig, settings: Config) -> str:
+def digest_training(config: TrainingConfig, settings: Config) -> str:
     """Digest all that decides a training's steps: config, pretrained weights, corpus, device, packages, code."""
     facts = [
         without_goals(settings).to_str(interpolate=False),
-        digest_corpus(wanted.corpus),
-        device_name(wanted.gpu_id),
+        digest_corpus(config.corpus),
+        device_name(config.gpu_id),
         *(f"{name} {os.environ.get(name)}" for name in KERNELS),
         digest_code(CODE, (f"{name} {version(name)}" for name in PACKAGES if find_spec(name))),
     ]
@@ -118,7 +118,7 @@ class CheckpointSaver:
 def copy(source: Path, target: Path) -> None:
     """Copy a file that may still be written to; hard-link the files of a folder."""
     if source.is_dir():
-        shutil.copytree(source, target, copy_function=lambda one, other: link(Path(one), Path(other)))
+        shutil.copytree(source, target, copy_function=lambda old, new: link(Path(old), Path(new)))
     else:
         shutil.copyfile(source, target)
 

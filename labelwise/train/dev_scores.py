@@ -21,8 +21,8 @@ def count_entities(predicted: Iterable[tuple[StoredDoc, Doc]], labels: Sequence[
     """Count right, predicted and gold entities, shape (labels, 3); see `counts.count_spans`."""
     counts = np.zeros((len(labels), 3), int)
     for stored, doc in predicted:
-        gold, found, annotation = stored.entities(), entities(doc), stored.annotation
-        known = found if annotation.uncovered else without_missing(stored, found)
+        gold, predicted_entities, annotation = stored.entities(), entities(doc), stored.annotation
+        known = predicted_entities if annotation.uncovered else without_missing(stored, predicted_entities)
         counts += count_spans(annotation.evaluable(gold, gold), annotation.evaluable(known, gold), labels)
     return counts
 
@@ -39,13 +39,13 @@ def scores_of(counts: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
     counts (np.ndarray): shape (labels, 3); right, predicted and gold entities.
     RETURNS (dict): None for undefined scores.
     """
-    found = score_table(counts, labels)
+    table = score_table(counts, labels)
     rows = {
-        label: {key: getattr(row, key) for key in "prf"} for label, row in found.labels.items() if row.f is not None
+        label: {key: getattr(row, key) for key in "prf"} for label, row in table.labels.items() if row.f is not None
     }
-    return {f"ents_{key}": getattr(found, key) for key in "prf"} | {
+    return {f"ents_{key}": getattr(table, key) for key in "prf"} | {
         "ents_per_type": rows or None,
-        "ents_macro_f": found.macro.f,
+        "ents_macro_f": table.macro.f,
     }
 
 

@@ -33,16 +33,16 @@ def read_goals(file: ConfigFile, settings: Config, corpus: Path) -> dict[str, Go
         have goals.
     """
     block, labels = read_block(settings.interpolate(), file), read_manifest(corpus).labels
-    given = {key: value for key in KEYS if (value := getattr(block, key)) is not None}
+    written = {key: value for key in KEYS if (value := getattr(block, key)) is not None}
     goals: dict[str, Goal] = {}
-    for key, value in sorted(given.items(), key=lambda one: isinstance(one[1], dict)):
-        own = isinstance(value, dict)
+    for key, value in sorted(written.items(), key=lambda item: isinstance(item[1], dict)):
+        by_label = isinstance(value, dict)
         if settings["components"]["ner"].get("factory") != "per_label":
             raise file.error(f"labelwise.{key}", 'goals need [components.ner] factory = "per_label"; delete the key')
-        for label, share in (value if own else dict.fromkeys(labels, value)).items():
-            if label in goals and isinstance(given[goals[label].figure], dict) == own:
-                told = f"{label} has a goal of {goals[label].figure}, too; give each label one goal"
-                raise file.error(f"labelwise.{key}", told)
+        for label, share in (value if by_label else dict.fromkeys(labels, value)).items():
+            if label in goals and isinstance(written[goals[label].figure], dict) == by_label:
+                problem = f"{label} has a goal of {goals[label].figure}, too; give each label one goal"
+                raise file.error(f"labelwise.{key}", problem)
             if label not in labels:
                 raise file.error(
                     f"labelwise.{key}", f"the corpus has no {label!r}, but {', '.join(labels)}; correct it"
@@ -81,11 +81,14 @@ def find_longest(corpus: Path) -> dict[str, int]:
 def describe_points(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """Describe the labels' figures on dev, a sentence per shared point, with a remedy; "" if none is due."""
     groups: dict[tuple[Any, ...], list[str]] = {}
-    for label, one in points.items():
-        groups.setdefault(tuple(one[key] for key in ("figure", "goal", "least", "bound")), []).append(label)
+    for label, point in points.items():
+        groups.setdefault(tuple(point[key] for key in ("figure", "goal", "least", "bound")), []).append(label)
     for (figure, goal, least, bound), labels in groups.items():
-        named = f"{', '.join(labels)}: {figure} {goal}"
+        figures = f"{', '.join(labels)}: {figure} {goal}"
         if bound >= goal:
-            yield f"{named} is reached on dev: at least {bound:.3f}, by entities of probability {least:.3f} or more", ""
+            yield (
+                f"{figures} is reached on dev: at least {bound:.3f}, by entities of probability {least:.3f} or more",
+                "",
+            )
         else:
-            yield f"{named} can't be reached on dev, but {bound:.3f}", "Annotate more texts, or lower the goal"
+            yield f"{figures} can't be reached on dev, but {bound:.3f}", "Annotate more texts, or lower the goal"

@@ -20,9 +20,9 @@ def fit(nlp: Language, texts: Iterator[StoredDoc]) -> Fitted | None:
     ner: Any = nlp.get_pipe("ner")
     ner.cfg |= {"slopes": {}, "intercepts": {}}
     ner.cfg.pop("points", None)
-    judged = Judged()
+    reviewed = Judged()
     for stored, doc in predict_each(nlp, texts, len):
-        judged.add(doc, make_reference(stored, nlp.vocab), ner.spans_key)
-    fitted = judged.fit(ner.labels)
+        reviewed.add(doc, make_reference(stored, nlp.vocab), ner.spans_key)
+    fitted = reviewed.fit(ner.labels)
     ner.cfg |= fitted.settings if fitted else {}
     return fitted

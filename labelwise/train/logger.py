@@ -56,9 +56,12 @@ def make_logger(
             if resources and used:
                 append_row(Path(resources), used)
             seconds = (time.monotonic() - began) / steps * (last - info["step"])
-            speed, left = f"{used.get('words_per_second', 0):,.0f}", describe_seconds(seconds) if seconds > 0 else ""
+            speed, time_left = (
+                f"{used.get('words_per_second', 0):,.0f}",
+                describe_seconds(seconds) if seconds > 0 else "",
+            )
             bar.clear()
-            print(ROW.format(info["step"], f"{info['score']:.3f}", speed, left).rstrip(), file=stdout)
+            print(ROW.format(info["step"], f"{info['score']:.3f}", speed, time_left).rstrip(), file=stdout)
 
         return log, bar.close
 

@@ -48,7 +48,7 @@ def moved(annotation: Annotation, first: int, last: int) -> Annotation:
     """Move the annotation of a merge to the part of its text from `first` to `last`."""
 
     def touching(spans: Sequence[Any]) -> list[Any]:
-        kept = [span for span in spans if span[0] < last and span[1] > first]
-        return [(max(begin - first, 0), min(stop, last) - first, *rest) for begin, stop, *rest in kept]
+        inside = [span for span in spans if span[0] < last and span[1] > first]
+        return [(max(begin - first, 0), min(stop, last) - first, *rest) for begin, stop, *rest in inside]
 
     return msgspec.structs.replace(annotation, gold=touching(annotation.gold), rejected=touching(annotation.rejected))

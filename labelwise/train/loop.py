@@ -100,8 +100,8 @@ def evaluate(training: Training) -> dict[str, Any]:
     with training.nlp.use_params(training.optimizer.averages):
         score, scores = score_dev(training)
     state, losses = training.state, Counter[str]()
-    for given in training.ranks.all_gather_object(training.losses):
-        losses.update(given)
+    for rank_losses in training.ranks.all_gather_object(training.losses):
+        losses.update(rank_losses)
     state.scores.append(score)
     state.seconds += training.spent["seconds"]
     info = {name: getattr(state, name) for name in ("step", "epoch", "words")}

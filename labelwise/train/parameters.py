@@ -99,5 +99,5 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Return whether memory ran out in numpy, cupy or PyTorch."""
     if isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "AcceleratorOutOfMemoryError"):
         return True
-    said = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "ALLOCATION_FAILED", "create a primitive")
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in said)
+    signs = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "ALLOCATION_FAILED", "create a primitive")
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in signs)

@@ -163,8 +163,8 @@ def _run_rank(
         follow(LocalRanks(rank, count, [pipe], shared))
     except BaseException as error:
         with suppress(OSError):
-            said = describe_refusal(error) or traceback.format_exc()
-            pipe.send(error if isinstance(error, InputError) else InputError(said))
+            message = describe_refusal(error) or traceback.format_exc()
+            pipe.send(error if isinstance(error, InputError) else InputError(message))
     shared.close()
 
 
@@ -218,7 +218,9 @@ def check_ranks(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
     """
     if ranks.count == 1:
         return
-    digests = ranks.all_gather_object(hashlib.sha256(b"".join(one.get().tobytes() for one in parameters)).digest())
+    digests = ranks.all_gather_object(
+        hashlib.sha256(b"".join(parameter.get().tobytes() for parameter in parameters)).digest()
+    )
     array = parameters[0].array * 0 + 2**ranks.rank
     ranks.all_reduce([array])
     if len(set(digests)) > 1 or not (array == 2**ranks.count - 1).all():
@@ -236,6 +238,6 @@ def sum_gradients(parameters: Sequence[Parameter], ranks: SingleProcess) -> None
     """
     if ranks.count == 1:
         return
-    told = ranks.all_gather_object([one.has_gradient() for one in parameters])
-    has_gradient = list(map(any, zip(*told, strict=True)))
-    ranks.all_reduce([one.gradient() for one, has in zip(parameters, has_gradient, strict=True) if has])
+    gathered = ranks.all_gather_object([parameter.has_gradient() for parameter in parameters])
+    has_gradient = list(map(any, zip(*gathered, strict=True)))
+    ranks.all_reduce([parameter.gradient() for parameter, has in zip(parameters, has_gradient, strict=True) if has])

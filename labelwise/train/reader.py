@@ -175,15 +175,15 @@ def sub_batches(texts: Sequence[Any], parts: int, most: int) -> list[list[Any]]:
     """
     words = sum(map(len, texts))
     most = min(most or words, -(-words // parts))
-    found: list[list[Any]] = []
+    batches: list[list[Any]] = []
     room = -1
     for text in texts:
         if len(text) > room:
-            found.append([])
+            batches.append([])
             room = most
-        found[-1].append(text)
+        batches[-1].append(text)
         room -= len(text)
-    return found
+    return batches
 
 
 def shuffled(items: Sequence[Any], rng: random.Random | None) -> Sequence[Any]:

@@ -27,11 +27,11 @@ def read_block(settings: Mapping[str, Any], file: ConfigFile) -> LabelwiseBlock:
     try:
         return msgspec.convert(settings.get("labelwise", {}), LabelwiseBlock)
     except msgspec.ValidationError as error:
-        told, _, key = str(error).removesuffix("`").partition(" - at `$.")
-        raise file.error(f"labelwise.{key}", f"{told}; correct it") from error
+        problem, _, key = str(error).removesuffix("`").partition(" - at `$.")
+        raise file.error(f"labelwise.{key}", f"{problem}; correct it") from error
 
 
-def fit_steps(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> None:
+def fit_steps(config: TrainingConfig, file: ConfigFile, settings: Config) -> None:
     """Apply the rule for few words; set the number of steps, the end of the rate, and the evaluation frequency.
 
     The steps are the given ones, or the epochs of [labelwise], or training.max_steps.
@@ -41,28 +41,28 @@ def fit_steps(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> Non
         than four times, or the learning rate rises for longer than training lasts.
     """
     block, training = read_block(settings.interpolate(), file), settings["training"]
-    if count_words(wanted.corpus, settings) < block.few_words:
-        if block.few_batch and "size" in training["batcher"] and "training.batcher.size" not in wanted.overrides:
+    if count_words(config.corpus, settings) < block.few_words:
+        if block.few_batch and "size" in training["batcher"] and "training.batcher.size" not in config.overrides:
             training["batcher"]["size"] = block.few_batch
-        if block.few_dropout is not None and "training.dropout" not in wanted.overrides:
+        if block.few_dropout is not None and "training.dropout" not in config.overrides:
             training["dropout"] = block.few_dropout
-    whole, given = settings.interpolate(), "training.max_steps" in wanted.overrides
-    now = whole["training"]
+    resolved, overridden = settings.interpolate(), "training.max_steps" in config.overrides
+    now = resolved["training"]
     limit, rate = file.raw.interpolate()["training"]["max_steps"], now["optimizer"].get("learn_rate")
     falls = isinstance(rate, dict) and rate.get("total_steps") == limit  # until the last step
-    if wanted.max_steps > limit > 0 and not given:
+    if config.max_steps > limit > 0 and not overridden:
         raise file.error(
             "training.max_steps",
-            f"{wanted.max_steps:,} steps are asked for; write max_steps = {wanted.max_steps}"
+            f"{config.max_steps:,} steps are asked for; write max_steps = {config.max_steps}"
             + (", and total_steps likewise" if falls else ""),
         )
     steps = now["max_steps"]
-    if wanted.max_steps and not given:
-        steps = wanted.max_steps
-    elif block.epochs and limit and not given:
+    if config.max_steps and not overridden:
+        steps = config.max_steps
+    elif block.epochs and limit and not overridden:
         steps = max(
             min(block.least_steps, limit),
-            min(round(block.epochs * batches_of(wanted, file, whole)), limit),
+            min(round(block.epochs * batches_of(config, file, resolved)), limit),
         )
     training["max_steps"] = steps
     if falls:
@@ -73,10 +73,10 @@ def fit_steps(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> Non
             f"the learning rate rises for {rate['warmup_steps']:,} steps, and training ends after {steps:,}; give "
             "fewer, or a share: labelwise.warmup_linear.v1",
         )
-    # Of half of the steps, and of a quarter, it must be known how good they were; see `undertrained.expect_gain`.
+    # `undertrained.expect_gain` needs the scores after a half and a quarter of the steps.
     often = max(1, steps // 4)
-    if steps and now["eval_frequency"] > often and "training.eval_frequency" not in wanted.overrides:
-        if not (given or wanted.max_steps or block.epochs):
+    if steps and now["eval_frequency"] > often and "training.eval_frequency" not in config.overrides:
+        if not (overridden or config.max_steps or block.epochs):
             raise file.error(
                 "training.eval_frequency",
                 f"this is fewer than four evaluations in max_steps = {steps}; write eval_frequency = {often}, or less",
@@ -84,7 +84,7 @@ def fit_steps(wanted: TrainingConfig, file: ConfigFile, settings: Config) -> Non
         training["eval_frequency"] = often
 
 
-def batches_of(wanted: TrainingConfig, file: ConfigFile, settings: Mapping[str, Any]) -> float:
+def batches_of(config: TrainingConfig, file: ConfigFile, settings: Mapping[str, Any]) -> float:
     """Count the batches of an epoch.
 
     RAISES (InputError): if the batcher's size isn't a fixed number of words or texts.
@@ -98,7 +98,7 @@ def batches_of(wanted: TrainingConfig, file: ConfigFile, settings: Mapping[str, 
             f"and training takes max_steps = {settings['training']['max_steps']}",
         )
     count = count_words if BATCHED_BY[name] == "words" else count_train
-    return count(wanted.corpus, settings) / size
+    return count(config.corpus, settings) / size
 
 
 def count_words(corpus: Path, settings: Mapping[str, Any]) -> float:

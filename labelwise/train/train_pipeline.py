@@ -72,7 +72,7 @@ class TrainResult(NamedTuple):
 
 
 def train_pipeline(
-    wanted: TrainingConfig,
+    config: TrainingConfig,
     out: Path | str,
     curve: Path | str,
     *,
@@ -93,22 +93,22 @@ def train_pipeline(
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
-    with frozen(), open_background(wanted) as background, launched_ranks(wanted.gpu_id) as launched:
+    with frozen(), open_background(config) as background, launched_ranks(config.gpu_id) as launched:
         if launched and launched.rank:
-            training = remake(wanted, *launched.all_gather_object(None)[0])
+            training = remake(config, *launched.all_gather_object(None)[0])
             training.background = background
             follow(training, launched)
             return None
-        settings = read_settings(wanted)
-        splits = read_manifest(wanted.corpus).splits
+        settings = read_settings(config)
+        splits = read_manifest(config.corpus).splits
         for split in LEARNED:
             if not splits[split].texts:
-                raise InputError(f"{wanted.corpus}: {describe_empty(wanted.corpus, split)}")
+                raise InputError(f"{config.corpus}: {describe_empty(config.corpus, split)}")
         with atomic(*outputs, folders=outputs[:1]) as written:
-            training = prepare(wanted, settings, outputs, written, log)
+            training = prepare(config, settings, outputs, written, log)
             training.background = background
             resumed = training.state.step if training.state.step >= 0 else None
-            keeps = wanted.resume and is_per_label(settings)
+            keeps = config.resume and is_per_label(settings)
             train(training, launched)
             fitted = finish(training)
         checkpoint = training.checkpoint
@@ -123,20 +123,20 @@ def train_pipeline(
         return TrainResult(training.state, counts, resumed, fitted, describe_end(training), points)
 
 
-def train_once(wanted: TrainingConfig, out: Path, log: Log = lambda message: None) -> None:
+def train_once(config: TrainingConfig, out: Path, log: Log = lambda message: None) -> None:
     """Train a step of a longer work, unless the same training has ended there before.
 
     A file beside the pipeline has the digest of the training; see `digest_training`. The curve is beside it, too.
 
     RAISES (InputError): if `train_pipeline` does.
     """
-    settings = read_settings(wanted)
-    goals = read_goals(read_config_file(wanted.config), settings, wanted.corpus)
-    ended, digest = out.with_suffix(".ended"), digest_training(wanted, settings) + (f" {goals}" if goals else "")
-    if wanted.resume and ended.is_file() and ended.read_text(encoding="utf8") == digest:
+    settings = read_settings(config)
+    goals = read_goals(read_config_file(config.config), settings, config.corpus)
+    ended, digest = out.with_suffix(".ended"), digest_training(config, settings) + (f" {goals}" if goals else "")
+    if config.resume and ended.is_file() and ended.read_text(encoding="utf8") == digest:
         return
     ended.unlink(missing_ok=True)
-    train_pipeline(wanted, out, out.with_suffix(".tsv"), log=log)
+    train_pipeline(config, out, out.with_suffix(".tsv"), log=log)
     ended.write_text(digest, encoding="utf8")
 
 
@@ -153,39 +153,39 @@ def launched_ranks(gpu_id: int) -> Iterator[TorchRanks | None]:
 
 
 def prepare(
-    wanted: TrainingConfig, settings: Config, outputs: tuple[Path, Path, Path | None], written: Sequence[Any], log: Log
+    config: TrainingConfig, settings: Config, outputs: tuple[Path, Path, Path | None], written: Sequence[Any], log: Log
 ) -> Training:
     """Make the pipeline, and find the initial state: a checkpoint's, or that of step 0.
 
     outputs, written (Sequence): pipeline's folder, curve and resources, and their temporary paths.
     """
     (out, final_curve, _), (folder, curve, resources) = outputs, written
-    file = read_config_file(wanted.config)
-    changed, goals = changed_keys(file, settings), read_goals(file, settings, wanted.corpus)
+    file = read_config_file(config.config)
+    changed, goals = changed_keys(file, settings), read_goals(file, settings, config.corpus)
     if changed:
         listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
-        log(f"{wanted.config}, changed for this training: {listed}")
-    checkpoint, digest = out.with_name(f"{out.name}.checkpoint"), digest_training(wanted, settings)
+        log(f"{config.config}, changed for this training: {listed}")
+    checkpoint, digest = out.with_name(f"{out.name}.checkpoint"), digest_training(config, settings)
     settings["paths"] |= {"curve": str(curve), "resources": resources and str(resources)}
-    with unchanged(wanted.corpus):
-        seen, learned = collect_seen(wanted.corpus), digest_corpus(wanted.corpus)
-        raw = read_manifest(wanted.corpus).settings.get("raw")
-        nlp = make_pipeline(wanted, settings)
-        check_tokens(nlp, wanted.corpus / "train", "merge again: packages, or the config, have changed")
+    with unchanged(config.corpus):
+        seen, learned = collect_seen(config.corpus), digest_corpus(config.corpus)
+        raw = read_manifest(config.corpus).settings.get("raw")
+        nlp = make_pipeline(config, settings)
+        check_tokens(nlp, config.corpus / "train", "merge again: packages, or the config, have changed")
     for warning in warnings_about_excluded_labels(excluded_labels_of(nlp)):
         log(" ".join(warning))
-    state = read_state(checkpoint, digest) if wanted.resume else None
-    again = state and has_ended(checkpoint) and state.goals == goals  # train again, as asked
-    if state and not again:
+    state = read_state(checkpoint, digest) if config.resume else None
+    repeated = state and has_ended(checkpoint) and state.goals == goals  # train again, as asked
+    if state and not repeated:
         log(f"Resuming from step {state.step}")
         for name, path in ((BEST, folder), (CURVE, curve)):
             copy(checkpoint / name, path)
-    elif wanted.resume and checkpoint.exists() and not has_ended(checkpoint):
+    elif config.resume and checkpoint.exists() and not has_ended(checkpoint):
         log(
             "Starting over, because the config, the corpus, the device, code or packages have changed since the "
             "checkpoint was saved. It is kept until this training saves its first one"
         )
-    training = Training(wanted, nlp, State(digest) if again or not state else state, checkpoint, log)
+    training = Training(config, nlp, State(digest) if repeated or not state else state, checkpoint, log)
     training.state.goals = goals
     training.folder, training.curve = folder, curve
     training.changed, training.seen, training.learned, training.raw = changed, seen, learned, raw
@@ -201,7 +201,7 @@ def train(training: Training, launched: TorchRanks | None) -> None:
     nlp, state = training.nlp, training.state
     with all_ranks(training, launched) as ranks:
         begin(training, ranks)
-        strings = strings_of(training.wanted.corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
+        strings = strings_of(training.config.corpus, nlp.get_pipe("ner").labels)  # type: ignore[attr-defined]
         tell, close = training.settings["logger"](nlp, sys.stdout, sys.stderr)
         saver = CheckpointSaver(training)
         try:
@@ -235,7 +235,7 @@ def finish(training: Training) -> Fitted | None:
     if is_per_label(nlp.config):
         fitted = fit(nlp, training.dev.texts())
         if goals:
-            fit_points(nlp, training.dev.texts(), goals, training.wanted.corpus)
+            fit_points(nlp, training.dev.texts(), goals, training.config.corpus)
         # A checkpoint may share the files. Saving all anew would give a transformer's config another folder's name.
         path, settings = folder / "ner" / "cfg", nlp.get_pipe("ner").cfg  # type: ignore[attr-defined]
         for shared in (path, folder / "config.cfg", folder / SEEN_TEXTS, folder / RECORD):
@@ -254,7 +254,7 @@ def all_ranks(training: Training, launched: TorchRanks | None) -> AbstractContex
         return nullcontext(launched)
     gc.freeze()  # garbage collection skips loaded objects, so forked ranks share them
     floats = sum(parameter.array.size for parameter in training.parameters)
-    return start_ranks(training.wanted.workers, floats, partial(follow, training))
+    return start_ranks(training.config.workers, floats, partial(follow, training))
 
 
 def begin(training: Training, ranks: SingleProcess) -> None:
@@ -283,7 +283,7 @@ def describe_resources(training: Training, spent: Mapping[str, float]) -> dict[s
         "memory_mb": round(memory / 2**20),
         "memory_measure": measure,
         "waiting_percent": round(100 * spent["waiting"] / seconds),
-    } | peak_memory(training.wanted.gpu_id)
+    } | peak_memory(training.config.gpu_id)
 
 
 def save_pipeline(nlp: Language, folder: Path, strings: list[str]) -> dict[Path, bytes]:

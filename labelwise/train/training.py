@@ -83,20 +83,20 @@ class Training:
 
     def __init__(
         self,
-        wanted: TrainingConfig,
+        config: TrainingConfig,
         nlp: Language,
         state: State | None = None,
         checkpoint: Path = Path(),
         log: Log = lambda message: None,
     ) -> None:
-        self.wanted, self.nlp, self.checkpoint, self.log = wanted, nlp, checkpoint, log
+        self.config, self.nlp, self.checkpoint, self.log = config, nlp, checkpoint, log
         self.state, self.ranks = state or State(), SingleProcess()
-        config = nlp.config.interpolate()
-        if wanted.gpu_id >= 0 and config["training"]["gpu_allocator"]:
-            set_gpu_allocator(config["training"]["gpu_allocator"])
-        self.settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
+        spacy_config = nlp.config.interpolate()
+        if config.gpu_id >= 0 and spacy_config["training"]["gpu_allocator"]:
+            set_gpu_allocator(spacy_config["training"]["gpu_allocator"])
+        self.settings = registry.resolve(spacy_config["training"], schema=ConfigSchemaTraining)
         self.corpus, self.dev = resolve_dot_names(
-            config, [config["training"][f"{name}_corpus"] for name in ("train", "dev")]
+            spacy_config, [spacy_config["training"][f"{name}_corpus"] for name in ("train", "dev")]
         )
         self.optimizer = self.settings["optimizer"]
         self.make_example = example_maker(nlp)
@@ -105,7 +105,7 @@ class Training:
 
     def __reduce__(self) -> tuple[Callable[..., "Training"], tuple[Any, ...]]:
         """Pickle what another process makes the training from anew: pipelines hold what can't be sent."""
-        return remake, (self.wanted, self.state, self.checkpoint)
+        return remake, (self.config, self.state, self.checkpoint)
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
@@ -114,7 +114,7 @@ class Training:
         self.spent[name] += time.perf_counter() - start  # type: ignore[assignment]
 
 
-def remake(wanted: TrainingConfig, state: State, checkpoint: Path) -> Training:
+def remake(config: TrainingConfig, state: State, checkpoint: Path) -> Training:
     """Rebuild rank 0's training in another process, with its own pipeline."""
-    use_gpu(wanted.gpu_id)
-    return Training(wanted, make_pipeline(wanted, read_settings(wanted)), state, checkpoint)
+    use_gpu(config.gpu_id)
+    return Training(config, make_pipeline(config, read_settings(config)), state, checkpoint)

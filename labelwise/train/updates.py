@@ -36,9 +36,9 @@ def update_within_memory(training: Training, texts: Sequence[Any], drop: float) 
         losses: dict[str, float] = {}
         words = accumulate(training, step, texts, drop, losses, last)
         # All ranks must agree: one that went on alone would wait for the others forever.
-        told = ranks.all_gather_object((words, all(map(math.isfinite, losses.values()))))
-        too_many = [words for words, _ in told if words]
-        if not too_many and all(finite for _, finite in told):
+        gathered = ranks.all_gather_object((words, all(map(math.isfinite, losses.values()))))
+        too_many = [words for words, _ in gathered if words]
+        if not too_many and all(finite for _, finite in gathered):
             state.skipped_in_a_row = 0
             return {name: float(loss) for name, loss in losses.items()}
         clear_gradients(training.nlp)
