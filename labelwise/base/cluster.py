@@ -50,11 +50,11 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
     shared (Path): a folder that all workers must see.
     RAISES (InputError): if distributed isn't installed, or no scheduler answers.
     """
-    named = f"DASK_SCHEDULER_ADDRESS={address}"
+    setting = f"DASK_SCHEDULER_ADDRESS={address}"
     try:
         from distributed import Client, KilledWorker
     except ImportError as error:
-        raise InputError(f"{named} needs the package distributed: pip install 'labelwise[dask]'") from error
+        raise InputError(f"{setting} needs the package distributed: pip install 'labelwise[dask]'") from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is raised here, too
     connected: list[Client] = []
     ended = Event()
@@ -63,7 +63,7 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
         client = Client(address, timeout=MAX_WAIT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         ended.set()
-        raise InputError(f"{named}: no Dask scheduler answers there ({error}); start one, or unset it") from error
+        raise InputError(f"{setting}: no Dask scheduler answers there ({error}); start one, or unset it") from error
     connected.append(client)
     try:
         executor = client.get_executor(pure=False)  # equal jobs mustn't be done as one: they write files
@@ -71,8 +71,8 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
 
             def submit(function: Callable[[Job], Result], job: Job) -> Future[Result]:
                 # A worker that can't unpickle what it is sent closes its connection, and the job would wait forever.
-                given = (fingerprint(), str(Path.cwd()), mark.name, pickle.dumps((function, job)))
-                future: Future[Result] = executor.submit(eval, CALL, {"given": given})
+                arguments = (fingerprint(), str(Path.cwd()), mark.name, pickle.dumps((function, job)))
+                future: Future[Result] = executor.submit(eval, CALL, {"given": arguments})
                 return future
 
             def map_jobs(function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
@@ -81,7 +81,8 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
                     yield from map_in_order(submit, lambda: len(client.nthreads()), function, jobs, killed)
                 except ImportError as error:
                     raise InputError(
-                        f"{named}: a worker lacks a module ({error}); install the same labelwise there, and restart it"
+                        f"{setting}: a worker lacks a module ({error}); install the same labelwise there, and restart "
+                        "it"
                     ) from error
 
             yield map_jobs
@@ -91,15 +92,15 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
 
 
 def _watch(connected: list["Client"], address: str, ended: Event) -> None:
-    told = ""
+    message = ""
     while not ended.wait(SILENCE):
         waiting = f"Waiting for the Dask scheduler at {address}"
         with suppress(OSError, RuntimeError):  # closed in the meantime
             if connected:
                 waiting = "" if connected[0].nthreads() else f"Waiting for a Dask worker: dask worker {address}"
-            if waiting and waiting != told:
+            if waiting and waiting != message:
                 msg.info(waiting)
-            told = waiting
+            message = waiting
 
 
 @lru_cache
@@ -123,14 +124,18 @@ def version_of(package: str) -> str:
 def digest_rounding() -> str:
     """Digest numpy's results for fixed numbers, which depend on the processor; see `environment`."""
     drawn = np.random.default_rng(0).standard_normal((2, 300, 300), np.float32)
-    made = (drawn[0] @ drawn[1], np.exp(drawn), np.tanh(drawn), drawn.sum(axis=1))
-    return hashlib.blake2b(b"".join(one.tobytes() for one in made), digest_size=4).hexdigest()
+    results = (drawn[0] @ drawn[1], np.exp(drawn), np.tanh(drawn), drawn.sum(axis=1))
+    return hashlib.blake2b(b"".join(result.tobytes() for result in results), digest_size=4).hexdigest()
 
 
 def do_on_worker(sender: dict[str, str], folder: str, mark: str, packed: bytes) -> Any:
     """Run a job on a worker; refuse it if the fingerprint differs, or the folders can't be seen."""
-    here, host = fingerprint(), socket.gethostname()
-    different = [f"{name} {here[name]} instead of {sender[name]}" for name in sender if here[name] != sender[name]]
+    own_fingerprint, host = fingerprint(), socket.gethostname()
+    different = [
+        f"{name} {own_fingerprint[name]} instead of {sender[name]}"
+        for name in sender
+        if own_fingerprint[name] != sender[name]
+    ]
     if different:
         raise InputError(
             f"{host}: this worker has {', '.join(different)}; install the same there, and restart it (docs/scale.md "

@@ -30,16 +30,16 @@ def check_written(content: bytes, name: str, root: Path | None) -> None:
     """
     if not (line := find_marker(content)):
         return
-    found = f"{name}:{line}: a git conflict"
+    problem = f"{name}:{line}: a git conflict"
     if root is None:
-        raise InputError(f"{found} was committed there; give another revision")
-    raise InputError(f"{found}; resolve those in project.yml and configs first, then run:\n  {write_remedy(root)}")
+        raise InputError(f"{problem} was committed there; give another revision")
+    raise InputError(f"{problem}; resolve those in project.yml and configs first, then run:\n  {write_remedy(root)}")
 
 
 def find_marker(content: bytes) -> int:
     """Return the number of the first line with a conflict marker; 0 without."""
-    found = MARKER.search(content)
-    return content.count(b"\n", 0, found.start()) + 1 if found else 0
+    match = MARKER.search(content)
+    return content.count(b"\n", 0, match.start()) + 1 if match else 0
 
 
 def write_remedy(root: Path) -> str:

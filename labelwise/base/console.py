@@ -110,17 +110,17 @@ def user_errors(title: str) -> Iterator[None]:
     except typer.Exit:
         raise
     except Exception as error:
-        said = str(error) if isinstance(error, InputError) else describe_refusal(error)
-        if not said:  # a fault of the program
+        message = str(error) if isinstance(error, InputError) else describe_refusal(error)
+        if not message:  # a fault of the program
             raise
-        what, _, lines = said.partition("\n")
+        what, _, lines = message.partition("\n")
         try:
             msg.fail(title, what)
             if lines:
                 typer.echo(lines)
             sys.stdout.flush()
         except OSError as unprinted:
-            print(f"✘ {title}\n{said}\nstandard output: {describe_refusal(unprinted)}", file=sys.stderr)
+            print(f"✘ {title}\n{message}\nstandard output: {describe_refusal(unprinted)}", file=sys.stderr)
             sys.stdout = Path(os.devnull).open("w", encoding="utf8")  # noqa: SIM115  it can't be flushed at exit
         raise typer.Exit(1) from error
     except KeyboardInterrupt as interrupt:
@@ -158,8 +158,10 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str 
         if sum(widths) + len(widths) - 1 <= console.width:
             break
     for at, (name, width) in enumerate(zip(header, widths, strict=True)):
-        kept = name == whole
-        table.add_column(Text(name), justify="right" if at else "left", overflow="fold", min_width=width, no_wrap=kept)
+        unwrapped = name == whole
+        table.add_column(
+            Text(name), justify="right" if at else "left", overflow="fold", min_width=width, no_wrap=unwrapped
+        )
     console.width = max(console.width, sum(widths) + len(widths) - 1)  # nothing is cut off
     for row in shown:
         table.add_row(*(Text(_in_line(cell)) for cell in row))

@@ -84,8 +84,10 @@ def why_not(error: Exception) -> str:
     except ImportError as missing:
         return f"{missing}. A library of CUDA is missing: reinstall {GPU_ENVIRONMENT}"
     except Exception as failed:  # CUDA's own
-        said = str(failed)
-        if "InsufficientDriver" in said:
-            return f"{said}. The driver is older than CUDA needs (13: R580; nvidia-smi shows it); install a newer one"
-        return f"{said}. Is there a GPU, and its driver (nvidia-smi)?"
+        message = str(failed)
+        if "InsufficientDriver" in message:
+            return (
+                f"{message}. The driver is older than CUDA needs (13: R580; nvidia-smi shows it); install a newer one"
+            )
+        return f"{message}. Is there a GPU, and its driver (nvidia-smi)?"
     return f"{error}. This machine has {count}, numbered from 0"

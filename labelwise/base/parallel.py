@@ -133,7 +133,7 @@ def count_cores(root: Path = Path("/")) -> int:
         if "cpu" in controllers.split(",") or not controllers:  # version 2 names none
             top = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
             group = top / path.lstrip("/")
-            cores = min(cores, *(_quota(one) for one in (group, *group.parents) if one.is_relative_to(top)))
+            cores = min(cores, *(_quota(parent) for parent in (group, *group.parents) if parent.is_relative_to(top)))
     return math.ceil(cores)
 
 
@@ -142,7 +142,7 @@ def _quota(group: Path) -> float:
         if (group / "cpu.max").is_file():
             quota, period = (group / "cpu.max").read_text(encoding="utf8").split()
         else:
-            quota, period = ((group / f"cpu.cfs_{one}_us").read_text(encoding="utf8") for one in ("quota", "period"))
+            quota, period = ((group / f"cpu.cfs_{name}_us").read_text(encoding="utf8") for name in ("quota", "period"))
         return int(quota) / int(period) if int(quota) > 0 else math.inf
     except (OSError, ValueError):  # no such file; the word `max`
         return math.inf
@@ -164,13 +164,13 @@ def tree_memory(pid: int) -> tuple[int, str]:
     for process in processes:
         try:
             try:
-                found: Any = process.memory_full_info()
+                memory: Any = process.memory_full_info()
             except psutil.AccessDenied:  # as macOS denies it
-                found = process.memory_info()
+                memory = process.memory_info()
         except psutil.Error:
             continue
-        number = next(number for number, name in enumerate(MEASURES) if hasattr(found, name))
-        total, measure = total + getattr(found, MEASURES[number]), max(measure, number)
+        number = next(number for number, name in enumerate(MEASURES) if hasattr(memory, name))
+        total, measure = total + getattr(memory, MEASURES[number]), max(measure, number)
     return total, MEASURES[measure].upper()
 
 

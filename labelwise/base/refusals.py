@@ -30,17 +30,17 @@ MESSAGES = {
 
 def describe_refusal(error: BaseException) -> str:
     """Describe an error of the machine in a line, with a remedy; return "" for any other error."""
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-        number, named = error.errno or 0, ", ".join(map(str, filter(None, (error.filename, error.filename2))))
-        what = f"{named}: {error.strerror}" if named else error.strerror or said
+        number, files = error.errno or 0, ", ".join(map(str, filter(None, (error.filename, error.filename2))))
+        what = f"{files}: {error.strerror}" if files else error.strerror or message
         return f"{what}; {REMEDIES[number]}" if number in REMEDIES else what
     if isinstance(error, MemoryError):
-        return f"memory ran out{f' ({said})' if said else ''}; {MEMORY}"
+        return f"memory ran out{f' ({message})' if message else ''}; {MEMORY}"
     if isinstance(error.__context__, MemoryError):  # srsly calls it invalid YAML
         return describe_refusal(error.__context__)
-    found = (remedy for pattern, remedy in MESSAGES.items() if re.search(pattern, said))
-    return next((f"{said}; {remedy}" for remedy in found), "")
+    remedies = (remedy for pattern, remedy in MESSAGES.items() if re.search(pattern, message))
+    return next((f"{message}; {remedy}" for remedy in remedies), "")
 
 
 def open_streams() -> None:
@@ -65,8 +65,8 @@ def install_hook() -> None:
             raise SystemExit(130)  # as in `user_errors`
         if isinstance(error, ModuleNotFoundError) and outside:
             print(f"✘ {error}; run `source .venv/bin/activate` first (`make run` sets .venv up)", file=sys.stderr)
-        elif said := describe_refusal(error):
-            print(f"✘ {said}", file=sys.stderr)
+        elif message := describe_refusal(error):
+            print(f"✘ {message}", file=sys.stderr)
         else:
             others(kind, error, trace)
 

@@ -54,9 +54,9 @@ CONFIG = {
 
 def check_removed(file: Path | str, content: Mapping[str, Any], removed: Mapping[str, str] = CONFIG) -> None:
     """Refuse a file with keys or values of an older release; name the replacements."""
-    if found := [f"{key}: {removed[key]}" for key in removed if has_key(content, key)]:
-        since = "labelwise no longer reads " + ("these keys" if len(found) > 1 else "this key")
-        raise InputError(f"{file}: {since}:\n" + "\n".join(f"  {line}" for line in found))
+    if keys := [f"{key}: {removed[key]}" for key in removed if has_key(content, key)]:
+        since = "labelwise no longer reads " + ("these keys" if len(keys) > 1 else "this key")
+        raise InputError(f"{file}: {since}:\n" + "\n".join(f"  {line}" for line in keys))
 
 
 def has_key(content: Any, key: str) -> bool:

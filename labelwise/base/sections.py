@@ -46,8 +46,8 @@ def stage_of(kind: str, pipeline: str) -> str:
 
 def check_pipeline(name: str, root: Path = Path()) -> None:
     if not re.fullmatch(r"\w[\w.-]*", name) or not (root / CONFIGS / f"{name}.cfg").is_file():
-        there = ", ".join(sorted(path.stem for path in (root / CONFIGS).glob("*.cfg"))) or "none"
-        raise InputError(f"pipeline {name!r}: there is no {CONFIGS / name}.cfg; there are {there}")
+        names = ", ".join(sorted(path.stem for path in (root / CONFIGS).glob("*.cfg"))) or "none"
+        raise InputError(f"pipeline {name!r}: there is no {CONFIGS / name}.cfg; there are {names}")
 
 
 class CheckSection(msgspec.Struct, frozen=True):

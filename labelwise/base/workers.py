@@ -11,6 +11,6 @@ def choose_workers(workers: int, gpu_id: int = -1) -> int:
         msg.info(f"One process uses GPU {gpu_id}; workers = {workers} is for the CPU")
         return 1
     if workers > (cores := count_cores()):
-        told = f"{workers} workers share {counted(cores, 'core')}, and wait for each other"
-        msg.warn(told, f"Write workers: {cores} in project.yml, or --workers {cores}")
+        sentence = f"{workers} workers share {counted(cores, 'core')}, and wait for each other"
+        msg.warn(sentence, f"Write workers: {cores} in project.yml, or --workers {cores}")
     return workers

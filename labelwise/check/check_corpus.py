@@ -52,13 +52,15 @@ def check(
         total = sum(manifest.splits[split].texts for split in LOOKED_AT if split in manifest.splits)
         forms, spans, inconsistencies = count_corpus(corpus, labels, progress, total)
         next(read_groups(corpus), None)  # an error if the tables are missing, before anything is trained
-        texts, found, ways = 0, list[Finding](), list[Finding]()
+        texts, corrections, boundaries = 0, list[Finding](), list[Finding]()
         asked = ask_folds(folds, out, corpus, labels, tell, progress) if folds else None
         for doc in asked or progress(read_checked(corpus, *LOOKED_AT), "compare", total):
             texts += 1
-            found += (finding_of(doc, one, labels) for one in find_corrections(doc.stored, forms, doc.prediction))
-            ways += inconsistencies.find(doc)
-        findings = sorted([*rank(found, spans), *ways], key=lambda one: -one.score)
+            corrections += (
+                finding_of(doc, finding, labels) for finding in find_corrections(doc.stored, forms, doc.prediction)
+            )
+            boundaries += inconsistencies.find(doc)
+        findings = sorted([*rank(corrections, spans), *boundaries], key=lambda finding: -finding.score)
         locate(findings, corpus, declared, progress)
         head = {"digest": read_split(corpus / "train").digest, "texts": texts, "folds": folds.number if folds else 0}
         with (folder / FINDINGS).open("wb") as file:

@@ -163,11 +163,11 @@ def rank(findings: Sequence[Finding], gold: Mapping[str, int]) -> list[Finding]:
     A pipeline that can't separate two labels disagrees with gold everywhere, and is mostly wrong: of 30 suspects in 100
     spans, a few are errors; a single suspect probably is one.
     """
-    counts = Counter((one.label, one.kind) for one in findings)
-    for one in findings:
-        share = counts[one.label, one.kind] / max(1, gold.get(one.label, 0))
-        one.score = round(one.score - math.log(max(1.0, share / MAX_SLIPS_SHARE)), 4)
-    return sorted((one for one in findings if one.score >= MIN_SCORE), key=lambda one: -one.score)
+    counts = Counter((finding.label, finding.kind) for finding in findings)
+    for finding in findings:
+        share = counts[finding.label, finding.kind] / max(1, gold.get(finding.label, 0))
+        finding.score = round(finding.score - math.log(max(1.0, share / MAX_SLIPS_SHARE)), 4)
+    return sorted((finding for finding in findings if finding.score >= MIN_SCORE), key=lambda finding: -finding.score)
 
 
 def locate(
@@ -177,16 +177,16 @@ def locate(
     progress: Progress = no_progress,
 ) -> None:
     """Add to findings the answers that they are about: a complete answer covers its text, a binary one single spans."""
-    wanted: dict[str, list[Finding]] = {}
-    for one in findings:
-        wanted.setdefault(one.key, []).append(one)
-    for key, answers in progress(read_answers(corpus, wanted), "look up answers", len(wanted)):
-        for one in wanted[key]:
+    by_key: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_key.setdefault(finding.key, []).append(finding)
+    for key, answers in progress(read_answers(corpus, by_key), "look up answers", len(by_key)):
+        for finding in by_key[key]:
             for answer in answers:
-                for label in sorted({span[2] for span in one.spans} & {*declared.get(answer.dataset, ())}):
-                    if label not in one.answers and _is_about(answer, one):
-                        file = answer.of(one.current and one.current[:2])
-                        one.answers[label] = Answered(answer.dataset, file, answer.digest(label), answer.annotator)
+                for label in sorted({span[2] for span in finding.spans} & {*declared.get(answer.dataset, ())}):
+                    if label not in finding.answers and _is_about(answer, finding):
+                        file = answer.of(finding.current and finding.current[:2])
+                        finding.answers[label] = Answered(answer.dataset, file, answer.digest(label), answer.annotator)
 
 
 def _is_about(answer: AnswerPlace, finding: Finding) -> bool:

@@ -56,7 +56,7 @@ class Correction(NamedTuple):
 class OutOfFold:
     """Out-of-fold predictions for one text."""
 
-    def __init__(self, log_p: np.ndarray, found: FoundSpans, numbers: Sequence[int | None]) -> None:
+    def __init__(self, log_p: np.ndarray, spans: FoundSpans, numbers: Sequence[int | None]) -> None:
         """Take the log probabilities of tags, and the spans decoded from them.
 
         log_p (np.ndarray): of the shape (tokens, the pipeline's labels, 5).
@@ -64,17 +64,17 @@ class OutOfFold:
         """
         self._log_p, self._ways = log_p, forward_backward(log_p, Layout([len(log_p)]))
         self._column = {number: column for column, number in enumerate(numbers)}
-        places = ((start, end, numbers[label]) for start, end, label in found.rows())
+        places = ((start, end, numbers[label]) for start, end, label in spans.rows())
         self.found: set[Place] = {(start, end, number) for start, end, number in places if number is not None}
 
     def log_odds(self, span: Place | None, against: Place | None) -> float:
         """Compute the log-odds of a span against another; None stands for no span."""
-        one, other = self.probability(span), self.probability(against)
-        if one is None and other is None:
+        p, against_p = self.probability(span), self.probability(against)
+        if p is None and against_p is None:
             return 0.0
-        one = 1 - (other or 0.0) if one is None else one
-        other = 1 - one if other is None else other
-        return log(max(one, MIN_PROBABILITY)) - log(max(other, MIN_PROBABILITY))
+        p = 1 - (against_p or 0.0) if p is None else p
+        against_p = 1 - p if against_p is None else against_p
+        return log(max(p, MIN_PROBABILITY)) - log(max(against_p, MIN_PROBABILITY))
 
     def agrees(self, correction: Correction) -> bool:
         """Return whether the pipeline predicts the proposed span; without one, whether it omits the annotated span."""
@@ -115,8 +115,8 @@ class Evidence:
         spans = forms.spans(doc)
         self.prediction, self.gold = prediction, set(spans)
         self.unknown = {forms.labels.index(label) for label in doc.annotation.uncovered}
-        wanted = _often_marked(doc, forms).union(prediction.found if prediction else ()) - self.gold
-        self.proposed = {place for place in wanted if place[2] not in self.unknown}
+        candidates = _often_marked(doc, forms).union(prediction.found if prediction else ()) - self.gold
+        self.proposed = {place for place in candidates if place[2] not in self.unknown}
         same = _with_other_labels(doc, forms, spans)
         self.others = {*self.proposed, *same} - self.gold
         self._counts = {**same, **forms.counts(doc, [*self.gold, *self.proposed])}
@@ -156,15 +156,15 @@ def find_corrections(doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold 
     Skips labels that the text isn't fully annotated for.
     """
     evidence = Evidence(doc, forms, prediction)
-    taken: set[Place] = set()
-    found = sorted(_candidates(evidence), key=lambda one: (-one[0], one[1].proposed is None, str(one[1])))
-    for _, correction in found:
+    changed: set[Place] = set()
+    candidates = sorted(_candidates(evidence), key=lambda item: (-item[0], item[1].proposed is None, str(item[1])))
+    for _, correction in candidates:
         involved = {span for span in (correction.current, correction.proposed) if span}
         # A missing span that overlaps one of its label is a question of that one's boundaries.
         missing = correction.proposed if correction.current is None else None
         settled = missing and any(_clash(missing, span) for span in evidence.gold)
-        if correction.score > 0 and taken.isdisjoint(involved) and not settled:
-            taken |= involved
+        if correction.score > 0 and changed.isdisjoint(involved) and not settled:
+            changed |= involved
             so, against = evidence.times(correction.current, correction.proposed)
             agrees = bool(prediction and prediction.agrees(correction))
             yield correction._replace(times=so, against=against, agrees=agrees)

@@ -94,11 +94,13 @@ def add_predictions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[
     """Yield texts with the prediction of a per-label pipeline; without, if its tokens differ."""
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) if label in labels else None for label in component.labels]
-    for batch, given in predict_batches(nlp, docs, lambda doc: len(doc.stored), without=["ner"]):
-        made = list(given)
-        scores = component.log_probabilities(made)
+    for batch, predicted in predict_batches(nlp, docs, lambda doc: len(doc.stored), without=["ner"]):
+        predicted_docs = list(predicted)
+        scores = component.log_probabilities(predicted_docs)
         start = 0
-        for doc, one, found in zip(batch, made, decode(scores, [len(one) for one in made]), strict=True):
+        for doc, one, found in zip(
+            batch, predicted_docs, decode(scores, [len(one) for one in predicted_docs]), strict=True
+        ):
             prediction = OutOfFold(scores[start : start + len(one)], found, numbers)
             start += len(one)
             same = np.array_equal(one.to_array("ORTH"), doc.stored.words)

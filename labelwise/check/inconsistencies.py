@@ -80,10 +80,10 @@ class Inconsistencies:
         """
         words = [doc.strings[word] for word in doc.words.tolist()]
         spans = set(self.forms.spans(doc))
-        found = [(span, edge) for span in sorted(spans) for edge in edges(words, span[0], span[1])]
-        others = {(span, edge): (*edge.other, span[2]) for span, edge in found}
+        candidates = [(span, edge) for span in sorted(spans) for edge in edges(words, span[0], span[1])]
+        others = {(span, edge): (*edge.other, span[2]) for span, edge in candidates}
         counts = self.forms.counts(doc, sorted({*others.values()} - spans))
-        return [pair for pair in found if counts.get(others[pair], (0, 0))[0]]
+        return [pair for pair in candidates if counts.get(others[pair], (0, 0))[0]]
 
 
 def edges(words: Sequence[str], start: int, end: int) -> Iterator[Edge]:

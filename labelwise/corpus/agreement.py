@@ -24,17 +24,17 @@ def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]
     if not len(rows):
         return
     spans = group.spans.filter(pc.is_in(group.spans["text"], pc.unique(rows["text"])))
-    marked: dict[tuple[str, int, str], set[tuple[int, int]]] = {}
+    annotated: dict[tuple[str, int, str], set[tuple[int, int]]] = {}
     for text, row, label, start, end, verdict in read_columns(spans, "text", "row", "label", "start", "end", "verdict"):
         if verdict == "accept" and start is not None:
-            marked.setdefault((text, row, label), set()).add((start, end))
+            annotated.setdefault((text, row, label), set()).add((start, end))
     texts: dict[str, dict[str, list[Version]]] = {}
     for one in rows.to_pylist():
         name = (f"{one['dataset']} {one['who']}" if one["anonymous"] else one["who"]) if one["who"] else one["dataset"]
         place = f"{one['file']}:{one['line']}"
         for label in one["version"]:
-            found = frozenset(marked.get((one["text"], one["row"], label), ()))
-            texts.setdefault(one["text"], {}).setdefault(label, []).append(Version(name, found, place))
+            spans = frozenset(annotated.get((one["text"], one["row"], label), ()))
+            texts.setdefault(one["text"], {}).setdefault(label, []).append(Version(name, spans, place))
     for text, labels in texts.items():
         yield text, {label: _numbered(versions) for label, versions in labels.items()}
 
@@ -46,21 +46,21 @@ def find_settled(group: Group) -> set[tuple[str, str]]:
 
 def _numbered(versions: Sequence[Version]) -> list[Version]:
     names: Counter[str] = Counter()
-    found = []
+    numbered = []
     for version in sorted(versions, key=lambda version: version.who):
         names[version.who] += 1
-        again = names[version.who]
-        found.append(version if again == 1 else version._replace(who=f"{version.who} ({again})"))
-    return found
+        count = names[version.who]
+        numbered.append(version if count == 1 else version._replace(who=f"{version.who} ({count})"))
+    return numbered
 
 
 def count_agreement(group: Group) -> tuple[Counter[Any], Counter[Any]]:
     """Count "texts", spans in "both" of two versions, and all "spans", by label, and by pair of annotators."""
     labels: Counter[Any] = Counter()
     pairs: Counter[Any] = Counter()
-    for _, found in find_versions(group):
+    for _, versions_of in find_versions(group):
         met = set()
-        for label, versions in found.items():
+        for label, versions in versions_of.items():
             labels[label, "texts"] += 1
             for one, other in combinations(versions, 2):
                 pair = (one.who, other.who)

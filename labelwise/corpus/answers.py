@@ -37,26 +37,26 @@ class AnswerPlace(msgspec.Struct):
 
     def of(self, span: tuple[int, int] | None) -> str:
         """Name the file and line of a span, or else of the answer; a document has no line."""
-        own = [(file, line) for start, end, file, line in self.lines if (start, end) == span]
+        lines = [(file, line) for start, end, file, line in self.lines if (start, end) == span]
         others = [(file, 0) for _, _, file, _ in self.lines]
-        file, line = (*own, *others, (self.file, self.line))[0]
+        file, line = (*lines, *others, (self.file, self.line))[0]
         return f"{file}:{line}" if line else file
 
 
 def read_answers(corpus: Path, texts: Collection[str]) -> Iterator[tuple[str, list[AnswerPlace]]]:
     """Yield texts of a corpus, each with the answers that count, sorted by key."""
     for group in read_groups(corpus):
-        wanted = pa.array([key for key in group.texts["text"].to_pylist() if key in texts], pa.string())
-        if not len(wanted):
+        keys = pa.array([key for key in group.texts["text"].to_pylist() if key in texts], pa.string())
+        if not len(keys):
             continue
-        inside = group.spans.filter(pc.is_in(group.spans["text"], wanted)).to_pylist()
-        spans = {of: [*given] for of, given in groupby(inside, lambda span: (span["text"], span["row"]))}
-        rows = group.rows.filter(pc.is_in(group.rows["text"], wanted)).to_pylist()
-        found: dict[str, list[AnswerPlace]] = {key: [] for key in wanted.to_pylist()}
+        inside = group.spans.filter(pc.is_in(group.spans["text"], keys)).to_pylist()
+        spans = {ref: [*group_of] for ref, group_of in groupby(inside, lambda span: (span["text"], span["row"]))}
+        rows = group.rows.filter(pc.is_in(group.rows["text"], keys)).to_pylist()
+        answers: dict[str, list[AnswerPlace]] = {key: [] for key in keys.to_pylist()}
         for row in rows:
             if row["reason"] == Reason.MERGED and (row["kind"] == "complete" or row["covered"]):
-                found[row["text"]].append(_place(row, spans.get((row["text"], row["row"]), [])))
-        yield from found.items()
+                answers[row["text"]].append(_place(row, spans.get((row["text"], row["row"]), [])))
+        yield from answers.items()
 
 
 def _place(row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]]) -> AnswerPlace:
@@ -64,11 +64,11 @@ def _place(row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]]) -> Answer
     usable = [span for span in spans if span["start"] is not None]
     if row["kind"] == "binary":
         place.judged = [(span["start"], span["end"]) for span in usable]
-    own = (span for span in usable if (span["file"], span["line"]) != (row["file"], row["line"]))
-    place.lines = [(span["start"], span["end"], span["file"], span["line"]) for span in own]
-    marked: dict[str, list[tuple[int, int]]] = {}
+    with_lines = (span for span in usable if (span["file"], span["line"]) != (row["file"], row["line"]))
+    place.lines = [(span["start"], span["end"], span["file"], span["line"]) for span in with_lines]
+    by_label: dict[str, list[tuple[int, int]]] = {}
     for span in usable:
         if span["verdict"] == "accept":
-            marked.setdefault(span["label"], []).append((span["start"], span["end"]))
-    place.digests = {label: answer_digest({*offsets}) for label, offsets in marked.items()}
+            by_label.setdefault(span["label"], []).append((span["start"], span["end"]))
+    place.digests = {label: answer_digest({*offsets}) for label, offsets in by_label.items()}
     return place

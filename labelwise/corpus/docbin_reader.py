@@ -93,9 +93,9 @@ class StoredDoc:
         spaces: Any = self.spaces
         entities: Any = np.stack([self.iob, self.labels], axis=1)
         doc = Doc(vocab, words=words, spaces=spaces).from_array([ENT_IOB, ENT_TYPE], entities)
-        for name, found in ((GOLD, self.gold), (INCORRECT, self.rejected)):
-            if found:
-                spans = [Span(doc, start, end, label=label) for start, end, label in found]
+        for name, token_spans in ((GOLD, self.gold), (INCORRECT, self.rejected)):
+            if token_spans:
+                spans = [Span(doc, start, end, label=label) for start, end, label in token_spans]
                 doc.spans[name] = SpanGroup(doc, name=name, spans=spans)
         if self.merged:
             annotate(doc, self.merged)
@@ -132,9 +132,9 @@ def _decode_docs(content: Any) -> Iterator[StoredDoc]:
 
 
 def decode_groups(groups: bytes) -> dict[str, list[TokenSpan]]:
-    found: dict[str, list[TokenSpan]] = {}
+    spans_of: dict[str, list[TokenSpan]] = {}
     for group, names in (decode(groups) or {}).items() if groups else ():
         for name in {GOLD, INCORRECT}.intersection(names):
             unpacked = map(SPAN.unpack, decode(group)["spans"])
-            found[name] = [(start, end, label) for _, _, label, start, end, _, _ in unpacked]
-    return found
+            spans_of[name] = [(start, end, label) for _, _, label, start, end, _, _ in unpacked]
+    return spans_of

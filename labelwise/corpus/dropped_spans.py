@@ -37,13 +37,13 @@ def find_dropped(group: Group) -> Iterator[DroppedSpan]:
     kinds = {(row["text"], row["row"]): row["kind"] for row in rows.select(["text", "row", "kind"]).to_pylist()}
     spans = group.spans.filter(pc.is_in(group.spans["text"], texts)).to_pylist()
     for text, given in groupby(spans, lambda span: str(span["text"])):
-        found = [*given]
-        asserted: dict[int, list[dict[str, Any]]] = {number: [span] for number, span in enumerate(found)}
-        for span in found:
+        spans_of_text = [*given]
+        asserted: dict[int, list[dict[str, Any]]] = {number: [span] for number, span in enumerate(spans_of_text)}
+        for span in spans_of_text:
             if span["reason"] == Reason.DUPLICATE:
                 asserted[span["kept_span"]].append(span)
         dropped = []
-        for number, one in enumerate(found):
+        for number, one in enumerate(spans_of_text):
             if one["reason"] in DROPPED:
                 # Only answers to complete tasks have a vote.
                 voting = ("complete",) if one["reason"] == Reason.OUTVOTED else ("complete", "binary", "decision")

@@ -37,9 +37,9 @@ class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     where: str = ""
 
 
-def write_checks(corpus: Path, found: Iterable[ImportCheck]) -> None:
+def write_checks(corpus: Path, checks: Iterable[ImportCheck]) -> None:
     """Write findings of import checks, without quotes and paths: equal data and settings give equal bytes."""
-    stored = [msgspec.structs.replace(one, sample=[], where="") for one in found]
+    stored = [msgspec.structs.replace(check, sample=[], where="") for check in checks]
     (corpus / IMPORT_CHECKS).write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=1) + b"\n")
 
 
@@ -54,6 +54,8 @@ def read_checks(corpus: Path) -> list[ImportCheck]:
 def describe_empty(corpus: Path, split: str) -> str:
     """Describe an empty split as its import check does; training can't import `merge`."""
     kinds = (EMPTY_TRAIN, EMPTY_SPLIT)
-    salts = [one.values["salt"] for one in read_checks(corpus) if one.kind in kinds and one.values["split"] == split]
+    salts = [
+        check.values["salt"] for check in read_checks(corpus) if check.kind in kinds and check.values["split"] == split
+    ]
     salt = "".join(f"{OTHER_HASH}: split_salt: '{salt}'" for salt in salts if salt)
     return f"{NO_TEXT} {FILL_TRAIN if split == 'train' else FILL_SPLIT}".format(split=split) + salt

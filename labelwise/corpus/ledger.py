@@ -64,7 +64,7 @@ class Ledger(msgspec.Struct, kw_only=True):
 
     @property
     def problems(self) -> int:
-        return sum(self.rows[one] for one in ROW_PROBLEMS) + sum(self.spans[one] for one in SPAN_PROBLEMS)
+        return sum(self.rows[reason] for reason in ROW_PROBLEMS) + sum(self.spans[reason] for reason in SPAN_PROBLEMS)
 
     def metrics(self) -> dict[str, Any]:
         """Return the content of metrics/merge.json, keys sorted except labels, so equal counts give equal bytes."""
@@ -98,8 +98,8 @@ def split_gold(counts: Mapping[str, int]) -> dict[str, int]:
     An "entity" is flat. An "overlapping" span overlaps only other labels: a per-label recognizer learns it. A "dropped"
     span is misaligned, or overlaps a longer span of its label: no recognizer learns it.
     """
-    entities, more = counts.get("entity", 0), counts.get("overlapping", 0)
-    return {"entity": entities, "overlapping": more, "dropped": counts.get("gold", 0) - entities - more}
+    entities, overlapping = counts.get("entity", 0), counts.get("overlapping", 0)
+    return {"entity": entities, "overlapping": overlapping, "dropped": counts.get("gold", 0) - entities - overlapping}
 
 
 def describe_gold(labels: Mapping[str, Mapping[str, int]]) -> str:

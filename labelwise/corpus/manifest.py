@@ -145,9 +145,9 @@ def unchanged(corpus: Path) -> Iterator[None]:
 
 def find_partitions(split: Path) -> list[Partition]:
     """List the `.spacy` files of a folder, sorted; refuse an empty folder. See `partitions_of`."""
-    if not (found := partitions_of(split.parent, split.name)):
+    if not (partitions := partitions_of(split.parent, split.name)):
         raise InputError(f"{split}: no .spacy file; run the merge, with a share for this split")
-    return found
+    return partitions
 
 
 def partitions_of(corpus: Path, split: str, *, stopped: bool = False) -> list[Partition]:
@@ -189,8 +189,8 @@ def find_partition(file: Path) -> Partition:
 def _listed(split: Path, *, stopped: bool = False) -> dict[str, str] | None:
     split = split.resolve()
     corpus = split.parent
-    made = any((corpus / name).exists() for name in ("labels", "tokenizer.json"))  # which a merge writes, too
-    if not made and not is_corpus(corpus):
+    merged = any((corpus / name).exists() for name in ("labels", "tokenizer.json"))  # which a merge writes, too
+    if not merged and not is_corpus(corpus):
         return None
     prefix = f"{split.name}/"
     listed = read_manifest(corpus, stopped=stopped).partitions.items()

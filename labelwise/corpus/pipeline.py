@@ -50,11 +50,11 @@ def points_of(nlp: Language) -> Points:
 
 def take_batch(items: Iterator[Item], most: int, words: Callable[[Item], int]) -> list[Item]:
     """Take at most `most` items, up to BATCH_WORDS words."""
-    batch, taken = [], 0
+    batch, size = [], 0
     for item in islice(items, most):
         batch.append(item)
-        taken += words(item)
-        if taken >= BATCH_WORDS:
+        size += words(item)
+        if size >= BATCH_WORDS:
             break
     return batch
 
@@ -82,8 +82,8 @@ def predict_batches(
             batch = take_batch(items, nlp.batch_size, words)
             if not batch:
                 return
-            made = [make_doc(item.text) for item in batch]  # type: ignore[attr-defined]
-            yield batch, nlp.pipe(made, batch_size=nlp.batch_size)
+            inputs = [make_doc(item.text) for item in batch]  # type: ignore[attr-defined]
+            yield batch, nlp.pipe(inputs, batch_size=nlp.batch_size)
 
 
 def strings_of(corpus: Path, labels: Iterable[str]) -> list[str]:
@@ -94,15 +94,15 @@ def strings_of(corpus: Path, labels: Iterable[str]) -> list[str]:
 
 def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
     """Refuse a pipeline whose tokens differ from a split's first texts: it would learn nothing."""
-    texts = ((one.file, doc) for one in find_partitions(split) for doc in read_stored_docs(one))
+    texts = ((partition.file, doc) for partition in find_partitions(split) for doc in read_stored_docs(partition))
     for file, stored in islice(texts, MAX_CHECKED_TEXTS):
         with bounded_vocab(nlp):
             doc = tokenize(nlp, stored.text)
-            made = [(word, space) for word, space in doc.to_array([ORTH, SPACY]).tolist()]
+            tokens = [(word, space) for word, space in doc.to_array([ORTH, SPACY]).tolist()]
             have = list(zip(stored.words.tolist(), stored.spaces.tolist(), strict=True))
-            if made != have:
-                at = next(number for number, pair in enumerate(have) if made[number : number + 1] != [pair])
-                ours = [doc.vocab.strings[word] for word, _ in made[at : at + MAX_SHOWN_TOKENS]]
+            if tokens != have:
+                at = next(number for number, pair in enumerate(have) if tokens[number : number + 1] != [pair])
+                ours = [doc.vocab.strings[word] for word, _ in tokens[at : at + MAX_SHOWN_TOKENS]]
                 theirs = [stored.strings[word] for word, _ in have[at : at + MAX_SHOWN_TOKENS]]
                 raise InputError(
                     f"{file}: {stored.text[:40]!r}...: the corpus has the tokens {theirs}, the pipeline makes "

@@ -30,8 +30,8 @@ def count(table: pa.Table, *columns: str) -> Counter[Any]:
     values = [column.dictionary.to_pylist() for column in encoded]
     places = [column.indices.to_numpy(zero_copy_only=False) for column in encoded]
     sizes = [len(one) for one in values]
-    found, counts = np.unique(np.ravel_multi_index(places, sizes), return_counts=True)
-    named = ([one[at] for at in place] for one, place in zip(values, np.unravel_index(found, sizes), strict=True))
+    codes, counts = np.unique(np.ravel_multi_index(places, sizes), return_counts=True)
+    named = ([one[at] for at in place] for one, place in zip(values, np.unravel_index(codes, sizes), strict=True))
     keys: Iterable[Any] = zip(*named, strict=True) if len(columns) > 1 else next(named)
     return Counter(dict(zip(keys, counts.tolist(), strict=True)))
 

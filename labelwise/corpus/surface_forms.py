@@ -120,7 +120,7 @@ class SurfaceForms:
             taken[number, start + 1 : end + 1] = 1
         taken = np.cumsum(taken, axis=1)
         at, before = self._reach(doc)
-        found: list[tuple[np.ndarray, ...]] = []
+        parts: list[tuple[np.ndarray, ...]] = []
         for length, forms in enumerate(ngrams(doc.words, MAX_WORDS), 1):
             starts = np.flatnonzero(self._forms.of(forms))
             if not len(starts) or not len(known):
@@ -130,12 +130,12 @@ class SurfaceForms:
             keys = self.keys(forms[place], label)
             free = taken[label, place + length] == taken[label, place]
             part = (before[place] >= place + length) | (at[place] > place + length)
-            kept = (self._wanted.of(keys) > 0) & free & ~part
-            found.append((place[kept], place[kept] + length, label[kept], keys[kept]))
+            counted = (self._wanted.of(keys) > 0) & free & ~part
+            parts.append((place[counted], place[counted] + length, label[counted], keys[counted]))
         none = np.zeros(0, int)
-        if not found:
+        if not parts:
             return Occurrences(none, none, none, none.astype(np.uint64))
-        return Occurrences(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        return Occurrences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _reach(self, doc: StoredDoc) -> tuple[np.ndarray, np.ndarray]:
         """Return, per token, the furthest end of spans starting there, and of spans starting before."""

@@ -122,10 +122,10 @@ def _make_batch(table: str, columns: Columns) -> pa.RecordBatch:
     own = OWN.get(table, schema.names)
     others = [name for name in schema.names if name not in own]
     *values, numbers = columns.own or [()] * (len(own) + 1)
-    found = {name: pa.array(column, schema.field(name).type) for name, column in zip(own, values, strict=True)}
+    arrays = {name: pa.array(column, schema.field(name).type) for name, column in zip(own, values, strict=True)}
     for name, shared in zip(others, [*zip(*columns.shared, strict=True)] or [()] * len(others), strict=True):
-        found[name] = pa.array(shared, schema.field(name).type).take(pa.array(numbers, pa.int32()))
-    return pa.record_batch([found[name] for name in schema.names], schema=schema)
+        arrays[name] = pa.array(shared, schema.field(name).type).take(pa.array(numbers, pa.int32()))
+    return pa.record_batch([arrays[name] for name in schema.names], schema=schema)
 
 
 def read_columns(table: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:

@@ -73,9 +73,9 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
     {'Amount-Unit': 'Amount-Unit.jsonl', 'N': 'N-8ce86a6a.jsonl', 'n': 'n-1b16b1df.jsonl'}
     """
     slugs = {label: re.sub(r"[^A-Za-z0-9_-]+", "_", label)[:100] for label in labels}
-    taken = Counter(slug.lower() for slug in slugs.values()) + Counter(["problems", VERDICTS])
+    used = Counter(slug.lower() for slug in slugs.values()) + Counter(["problems", VERDICTS])
     names = {}
     for label, slug in slugs.items():
-        plain = slug == label and taken[slug.lower()] == 1
+        plain = slug == label and used[slug.lower()] == 1
         names[label] = f"{slug}{'' if plain else '-' + hashlib.sha256(label.encode()).hexdigest()[:8]}.jsonl"
     return names

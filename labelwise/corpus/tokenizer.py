@@ -81,8 +81,8 @@ def with_marks(pattern: str) -> str:
 
 
 def read_rules(project: Path | None) -> TokenizerRules:
-    own = project.parent / "configs" / "tokenizer.yml" if project else None
-    return read_section(own if own and own.is_file() else None, "tokenizer", TokenizerRules)
+    path = project.parent / "configs" / "tokenizer.yml" if project else None
+    return read_section(path if path and path.is_file() else None, "tokenizer", TokenizerRules)
 
 
 def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:

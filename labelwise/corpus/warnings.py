@@ -23,5 +23,5 @@ def warnings_about_excluded_labels(excluded_labels: Sequence[str]) -> Iterator[S
 
 
 def name_labels(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED_LABELS} more" if len(names) > MAX_NAMED_LABELS else ""
-    return f"{'label' if len(names) == 1 else 'labels'} {', '.join(names[:MAX_NAMED_LABELS])}{more}"
+    rest = f" and {len(names) - MAX_NAMED_LABELS} more" if len(names) > MAX_NAMED_LABELS else ""
+    return f"{'label' if len(names) == 1 else 'labels'} {', '.join(names[:MAX_NAMED_LABELS])}{rest}"

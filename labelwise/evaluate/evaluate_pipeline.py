@@ -135,11 +135,11 @@ def measure_split(
     tables: Tables, split: Path, labels: Sequence[str], unit: str, points: Points, *, seen_known: bool
 ) -> Metrics:
     """Compute the metrics of a split, with digests of its texts and gold; see `measure`."""
-    found = measure(tables, labels, split.name, seen_known=seen_known, unit=unit)
-    found.aimed = score_goals(tables, points, split.name) if points else msgspec.UNSET
-    found.texts_digest = read_split(split).digest
-    found.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
-    return found
+    metrics = measure(tables, labels, split.name, seen_known=seen_known, unit=unit)
+    metrics.aimed = score_goals(tables, points, split.name) if points else msgspec.UNSET
+    metrics.texts_digest = read_split(split).digest
+    metrics.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
+    return metrics
 
 
 def collect(

@@ -45,8 +45,8 @@ def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[Sp
     free, unused = gold - predicted, predicted - gold
     candidates = [
         (_rank(one, other), one, other)
-        for ones, others in overlapping_groups(free, unused)
-        for one in ones
+        for group, others in overlapping_groups(free, unused)
+        for one in group
         for other in others
         if one[0] < other[1] and other[0] < one[1]
     ]

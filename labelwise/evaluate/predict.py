@@ -134,8 +134,8 @@ def predict_docs(
 
     unknown (set[str] | None): labels of raw texts, which are unannotated.
     """
-    for doc, found in predict_each(nlp, docs, lambda doc: len(doc.text) // WORD):
-        doc.predicted, doc.found, doc.words = sorted(entities(found)), all_found(nlp, found), len(found)
+    for doc, predicted in predict_each(nlp, docs, lambda doc: len(doc.text) // WORD):
+        doc.predicted, doc.found, doc.words = sorted(entities(predicted)), all_found(nlp, predicted), len(predicted)
         if unknown is not None:
             doc.uncovered = dict.fromkeys(sorted(unknown.union(label for *_, label in doc.predicted)), "none")
         yield doc

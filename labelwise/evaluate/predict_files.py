@@ -54,8 +54,8 @@ class FileJob(NamedTuple):
 
     def finished(self, out: Path) -> Mark | None:
         """Read the mark of its predictions in a folder; None if they are unfinished, or the files have changed."""
-        found = read_mark(out / f"{self.name}.done")
-        return found if found and found.inputs == self.mark().inputs and (out / self.name).is_file() else None
+        mark = read_mark(out / f"{self.name}.done")
+        return mark if mark and mark.inputs == self.mark().inputs and (out / self.name).is_file() else None
 
 
 def read_mark(path: Path) -> Mark | None:
@@ -82,13 +82,13 @@ def predict_files(
     model, out, digest = model.absolute(), out.absolute(), digest_folder(model)
     jobs = plan_jobs(model, digest, inputs)
     hold_pipeline(model, digest)
-    made = made_by(digest)
+    mark_of_pipeline = made_by(digest)
     parts = sibling(out, "parts")
     with locked(out):
         out.mkdir(exist_ok=True)
         if not (out / FOLDER_MARK).exists():
-            (out / FOLDER_MARK).write_bytes(msgspec.json.encode(made) + b"\n")
-        elif msgspec.json.decode((out / FOLDER_MARK).read_bytes()) != made:
+            (out / FOLDER_MARK).write_bytes(msgspec.json.encode(mark_of_pipeline) + b"\n")
+        elif msgspec.json.decode((out / FOLDER_MARK).read_bytes()) != mark_of_pipeline:
             raise InputError(
                 f"{out}: its predictions are of another pipeline, or version; write elsewhere, or delete it"
             )
@@ -98,9 +98,9 @@ def predict_files(
         marks = finished.values()
         problems = sum((Counter(mark.problems) for mark in marks), Counter[str]())
         yield Done(sum(mark.texts for mark in marks), sum(mark.words for mark in marks), problems)
-        left = [job for job in jobs if job.name not in finished]
+        unfinished = [job for job in jobs if job.name not in finished]
         with open_workers(workers, out if gpu_id < 0 else None) as map_jobs:
-            yield from map_apart(map_jobs, predict_file, left, out, parts)
+            yield from map_apart(map_jobs, predict_file, unfinished, out, parts)
         remove(parts)
 
 
@@ -115,11 +115,11 @@ def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]
     RAISES (InputError): if an input is missing, two have the same name, or there is none.
     """
     jobs: list[FileJob] = []
-    last, named = FileJob(model, digest, [], ""), dict[str, Path]()
+    last, by_name = FileJob(model, digest, [], ""), dict[str, Path]()
     for file in find_raw_files(inputs):
-        if other := named.get(caseless(file.name)):
+        if other := by_name.get(caseless(file.name)):
             raise InputError(f"{file.path} and {other}: both would have the name {file.name} in the output; rename one")
-        named[caseless(file.name)] = file.path
+        by_name[caseless(file.name)] = file.path
         single = file.name.endswith(TEXTS)
         before = last.files[-1] if last.files else None
         if single and before and len(last.files) < PART and before.path.parent == file.path.parent:

@@ -35,8 +35,8 @@ def print_scores(metrics: Metrics, more: str) -> None:
 
 def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:
     """Print the scores of groups of texts, a table per key."""
-    for by, found in groups.items():
-        rows = [[value, *_cells(metrics, one), f"{one.texts:,}"] for value, one in found.items()]
+    for by, scores_of in groups.items():
+        rows = [[value, *_cells(metrics, one), f"{one.texts:,}"] for value, one in scores_of.items()]
         print_table([by, "P", "R", "F1", head_interval(metrics), "Support", "Texts"], rows, more)
 
 

@@ -61,15 +61,15 @@ def rank_labels(metrics: Metrics, target_f1: float = DEFAULT_TARGET_F1) -> list[
     _, learned = metrics.to_learn
     ranked = []
     for label, scores in metrics.all_gold.labels.items():
-        mistakes, here = (one.mistakes.get(label, Mistakes()) for one in (learned, metrics))
-        unscored, few = here.unscored if here.mostly_unscored else 0, (scores.support or 0) < MIN_TEST_SPANS
+        mistakes, on_test = (split.mistakes.get(label, Mistakes()) for split in (learned, metrics))
+        unscored, few = on_test.unscored if on_test.mostly_unscored else 0, (scores.support or 0) < MIN_TEST_SPANS
         shown = metrics.shown(label, metrics.judging(label))
         ranked.append(RankedLabel(label, shown, mistakes, unscored, few, decide(metrics, label, target_f1)))
     return sorted(ranked, key=lambda row: (row.few, -row.total, row.label))
 
 
 def group_by_verdict(rows: Iterable[RankedLabel]) -> dict[Verdict, list[str]]:
-    found: dict[Verdict, list[str]] = {verdict: [] for verdict in get_args(Verdict)}
+    labels_of: dict[Verdict, list[str]] = {verdict: [] for verdict in get_args(Verdict)}
     for row in rows:
-        found[row.verdict].append(row.label)
-    return found
+        labels_of[row.verdict].append(row.label)
+    return labels_of

@@ -72,10 +72,10 @@ class Jackknife:
         """Leave out each of some docs, shape (docs, *total.shape)."""
         gaps = self._of(self.total - docs) - self.value
         self._squares += np.nansum(gaps**2, axis=0)
-        found = docs.sum(-1) > 0
-        found = found.any(axis=tuple(range(1, found.ndim - 1)))  # in one of several pipelines
-        anything = found.any(-1, keepdims=True)
-        self.docs += np.concatenate([found, anything, anything], axis=-1).sum(0)
+        has_spans = docs.sum(-1) > 0
+        has_spans = has_spans.any(axis=tuple(range(1, has_spans.ndim - 1)))  # in one of several pipelines
+        anything = has_spans.any(-1, keepdims=True)
+        self.docs += np.concatenate([has_spans, anything, anything], axis=-1).sum(0)
 
     def errors(self) -> np.ndarray:
         """Compute standard errors, shape (labels + 2); NaN with spans in fewer than MIN_UNITS docs."""
@@ -125,10 +125,10 @@ def students_t(degrees: np.ndarray, tests: int = 1) -> np.ndarray:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     ]
-    found = z + sum(term / n**power for power, term in enumerate(terms, 1))
+    quantile = z + sum(term / n**power for power, term in enumerate(terms, 1))
     rough = terms[-1] / n**4 > MAX_TERM * z
-    found[rough] = [_integrate_t(few, tail) for few in n[rough].tolist()]
-    return found
+    quantile[rough] = [_integrate_t(few, tail) for few in n[rough].tolist()]
+    return quantile
 
 
 def _integrate_t(degrees: float, tail: float) -> float:

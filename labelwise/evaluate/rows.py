@@ -56,9 +56,9 @@ def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
 
     def docs() -> Iterator[tuple[PredictedDoc, Forms]]:
         with (place / PART_FILE).open("wb") as file:
-            for one, doc in zip(stored, predict_docs(nlp, map(gold_of, read)), strict=True):
+            for text, doc in zip(stored, predict_docs(nlp, map(gold_of, read)), strict=True):
                 file.write(encode_prediction(doc) + b"\n" if job.predictions else b"")
-                yield doc, digest_forms(one, doc, job.labels)
+                yield doc, digest_forms(text, doc, job.labels)
 
     rows = make_rows(docs(), job.partition.file.parent.name, job.labels, seen)
     rows.write(place)
@@ -131,13 +131,18 @@ def _pair_rows(
     labels: Sequence[str],
     forms: Forms,
 ) -> Iterator[dict[str, Any]]:
-    found = {(start, end, label): p for start, end, label, p in doc.found}
+    probability_of = {(start, end, label): p for start, end, label, p in doc.found}
     predicted, nested = (
         {span for span in doc.scored(spans) if span[2] in labels}
-        for spans in (doc.predicted, found.keys() - {*gold, *doc.predicted})
+        for spans in (doc.predicted, probability_of.keys() - {*gold, *doc.predicted})
     )
     rows: list[tuple[str, SpanPair]] = [
-        ("nested" if pair.kind == "missed" and pair.gold in found and _overlaps(pair.gold, gold) else pair.kind, pair)
+        (
+            "nested"
+            if pair.kind == "missed" and pair.gold in probability_of and _overlaps(pair.gold, gold)
+            else pair.kind,
+            pair,
+        )
         for pair in pair_spans(gold, predicted)
     ]
     rows += [("unscored", SpanPair(None, span)) for span in sorted({*doc.predicted} - predicted)]
@@ -161,8 +166,8 @@ def _pair_rows(
             **_columns("predicted", other),
             "gold_text": one and doc.words_of(one),
             "predicted_text": other and doc.words_of(other),
-            "probability": found.get(other) if other else None,
-            "gold_probability": found.get(one) if one else None,
+            "probability": probability_of.get(other) if other else None,
+            "gold_probability": probability_of.get(one) if one else None,
             "form_digest": forms.get(about),
             "before": doc.text[first : about[0]],
             "after": doc.text[about[1] : last],

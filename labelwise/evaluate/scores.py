@@ -56,8 +56,8 @@ class Mistakes(msgspec.Struct, forbid_unknown_fields=True):
     @property
     def kinds(self) -> dict[str, int]:
         """Count errors by kind; predictions of a label without gold are a separate kind."""
-        found = {"missed": self.missed, "boundaries": self.boundaries, "label": self.label + self.taken}
-        return found | {
+        counts = {"missed": self.missed, "boundaries": self.boundaries, "label": self.label + self.taken}
+        return counts | {
             "spurious": self.spurious if self.gold else 0,
             "no_test_gold": 0 if self.gold else self.spurious,
         }
@@ -83,7 +83,7 @@ class Aimed(msgspec.Struct):
     high: Score = None
 
     def __str__(self) -> str:
-        value, low, high = ("–" if one is None else f"{one:.3f}" for one in (self.value, self.low, self.high))
+        value, low, high = ("–" if figure is None else f"{figure:.3f}" for figure in (self.value, self.low, self.high))
         return value if self.low is None else f"{value} ({low} to {high})"
 
 
@@ -126,9 +126,9 @@ class SplitMetrics(msgspec.Struct):
 
     def shown(self, label: str, scores: AllScores) -> Scores:
         """Return the scores to show of a label: none if most predictions can't be scored, no F1 without gold."""
-        own = scores.labels[label]
+        scored = scores.labels[label]
         unscored = label in self.mistakes and self.mistakes[label].mostly_unscored
-        return Scores(None, None, None, own.support) if unscored else own.shown()
+        return Scores(None, None, None, scored.support) if unscored else scored.shown()
 
     def few_units(self, scores: Scores) -> str:
         """Format the number of units if they are too few for an interval, as in "3 documents"; else ""."""
@@ -172,8 +172,8 @@ def describe_seen(metrics: Metrics) -> str:
     seen, texts = metrics.seen, counted(metrics.texts, "text")
     if seen and seen.texts:
         f, without = ("not scored" if f is None else f"{f:.3f}" for f in (metrics.all_gold.f, seen.f_without))
-        some = f"{seen.texts:,} of {texts}"
-        return f"{some} were in the pipeline's train or dev set: F1 is {f}, without them {without}"
+        count = f"{seen.texts:,} of {texts}"
+        return f"{count} were in the pipeline's train or dev set: F1 is {f}, without them {without}"
     if seen:
         return ""
     return f"Unknown whether some of the {texts} were in the training data: the pipeline has no record of it"

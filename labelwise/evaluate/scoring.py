@@ -65,27 +65,27 @@ def measure(
 def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Aimed]:
     """Compute the results of labels with goals on a split."""
     labels = list(points)
-    column = np.array([2 if one["figure"] == "recall" else 1 for one in points.values()])
+    column = np.array([2 if point["figure"] == "recall" else 1 for point in points.values()])
 
     def share(counts: np.ndarray) -> np.ndarray:
         of = np.take_along_axis(counts, np.broadcast_to(column[:, None], (*counts.shape[:-1], 1)), -1)[..., 0]
         shares = np.divide(counts[..., 0], of, out=np.full(of.shape, np.nan), where=of > 0)
         return np.concatenate([shares, np.full((*of.shape[:-1], 2), np.nan)], -1)
 
-    counts = np.concatenate([some for some, _ in count_texts(tables, labels, split)])
+    counts = np.concatenate([block for block, _ in count_texts(tables, labels, split)])
     jackknife = Jackknife(counts.sum(0), share)
     jackknife.add(sum_by_unit(counts, number_units(tables, split)))
-    found = {}
+    results = {}
     rows = zip(jackknife.value.tolist(), *jackknife.interval(within=True).tolist(), jackknife.docs, strict=True)
     for label, at, (value, *between, docs), row in zip(labels, column, rows, jackknife.total.tolist(), strict=False):
         ends = between
         if isnan(between[0]) and docs >= MIN_UNITS and row[at]:  # all are right, or none
             ends = [*wilson_share(row[0], row[at])]
-        own = (None if isnan(one) else one for one in (value, *ends))
+        figures = (None if isnan(point) else point for point in (value, *ends))
         # spaCy's JSON has 0.7000000000000001.
         goal, bound = (round(points[label][name], 6) for name in ("goal", "bound"))
-        found[label] = Aimed(points[label]["figure"], goal, bound, *own)
-    return found
+        results[label] = Aimed(points[label]["figure"], goal, bound, *figures)
+    return results
 
 
 def count_texts(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -120,24 +120,26 @@ def score_groups(tables: Tables, labels: Sequence[str], split: str = "") -> Grou
         texts += len(group)
     if not members:
         return {}
-    counts = np.concatenate([some.sum(1, keepdims=True) for some, _ in count_texts(tables, labels, split)])
+    counts = np.concatenate([block.sum(1, keepdims=True) for block, _ in count_texts(tables, labels, split)])
     units = number_units(tables, split)
-    found: Groups = {}
-    for (by, value), own in sorted(members.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
-        if len(found.setdefault(by, {})) < GROUPS:
-            jackknife = Jackknife(counts[own].sum(0))
-            jackknife.add(sum_by_unit(counts[own], units[own]))
+    groups: Groups = {}
+    for (by, value), numbers_of_texts in sorted(
+        members.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])
+    ):
+        if len(groups.setdefault(by, {})) < GROUPS:
+            jackknife = Jackknife(counts[numbers_of_texts].sum(0))
+            jackknife.add(sum_by_unit(counts[numbers_of_texts], units[numbers_of_texts]))
             row, between = prf(*jackknife.total[0].tolist()), intervals(jackknife)[0]
-            found[by][value] = GroupScores(
-                row.p, row.r, row.f, row.support, *between, units=int(jackknife.docs[0]), texts=len(own)
+            groups[by][value] = GroupScores(
+                row.p, row.r, row.f, row.support, *between, units=int(jackknife.docs[0]), texts=len(numbers_of_texts)
             )
-    return found
+    return groups
 
 
 def numbers(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray:
     """Return the index of each value of a column in a list; -1 for null and missing values."""
-    found = pc.index_in(column.cast(pa.string()), pa.array(names, pa.string()))
-    return found.fill_null(-1).to_numpy()
+    indices = pc.index_in(column.cast(pa.string()), pa.array(names, pa.string()))
+    return indices.fill_null(-1).to_numpy()
 
 
 def score_with_intervals(
@@ -164,22 +166,22 @@ def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
 
     RETURNS (list): lower and upper ends; None with spans in too few docs.
     """
-    found: list[tuple[float | None, float | None]] = []
+    bounds: list[tuple[float | None, float | None]] = []
     counts = [*jackknife.total.tolist(), jackknife.total.sum(0).tolist(), [0, 0, 0]]
     low, high = jackknife.interval(within=True).tolist()
     for lower, upper, docs, (right, predicted, gold) in zip(low, high, jackknife.docs, counts, strict=True):
         if not isnan(lower):
-            found.append((lower, upper))
+            bounds.append((lower, upper))
         elif docs >= MIN_UNITS and predicted + gold:
-            found.append(wilson_interval(right, predicted, gold))
+            bounds.append(wilson_interval(right, predicted, gold))
         else:
-            found.append((None, None))
-    return found
+            bounds.append((None, None))
+    return bounds
 
 
 def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> dict[str, Mistakes]:
     names = ["kind", "cause", "gold_label", "predicted_label"]
-    found = {label: Mistakes() for label in labels}
+    mistakes = {label: Mistakes() for label in labels}
     counts = (
         row
         for _, pairs in tables.groups((), names, split)
@@ -188,15 +190,15 @@ def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> di
     )
     for row in counts:
         kind, n, other = row["kind"], row["count_all"], row["predicted_label"]
-        if one := found.get(row["gold_label"]):
-            one.causes[row["cause"]] = one.causes.get(row["cause"], 0) + n
+        if gold_label := mistakes.get(row["gold_label"]):
+            gold_label.causes[row["cause"]] = gold_label.causes.get(row["cause"], 0) + n
             if kind == "label":
-                one.confused[other] = one.confused.get(other, 0) + n
-                found[other].taken += n
-        if one := one or found.get(other):  # a prediction that can't be scored may have any label
+                gold_label.confused[other] = gold_label.confused.get(other, 0) + n
+                mistakes[other].taken += n
+        if gold_label := gold_label or mistakes.get(other):  # a prediction that can't be scored may have any label
             field = "right" if kind == "nested" else kind
-            setattr(one, field, getattr(one, field) + n)
-    return found
+            setattr(gold_label, field, getattr(gold_label, field) + n)
+    return mistakes
 
 
 def score_all_spans(tables: Tables, labels: Sequence[str], units: np.ndarray, split: str = "") -> AllScores | None:
@@ -217,14 +219,14 @@ def count_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> I
     """
     names = ("key", "kind", "gold_label", "predicted_label", "gold_probability")
     for texts, pairs in tables.groups(("key",), names, split):
-        kinds, found = pairs["kind"].cast(pa.string()), pairs["gold_probability"].is_valid().to_numpy()
+        kinds, predicted_gold = pairs["kind"].cast(pa.string()), pairs["gold_probability"].is_valid().to_numpy()
         right, unscored = (pc.equal(kinds, kind).to_numpy() for kind in ("right", "unscored"))
         text = numbers(pairs["key"], texts["key"].to_pylist())
         gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
         counts = np.zeros((len(texts), len(labels), 3), int)
-        nested = gold, found & ~right & (gold >= 0)  # gold that was found, though no entity
+        nested = gold, predicted_gold & ~right & (gold >= 0)  # gold that was found, though no entity
         entities = predicted, ~unscored & (predicted >= 0)
-        columns = (0, gold, found & (gold >= 0)), (1, *entities), (1, *nested), (2, gold, gold >= 0)
+        columns = (0, gold, predicted_gold & (gold >= 0)), (1, *entities), (1, *nested), (2, gold, gold >= 0)
         for column, label, chosen in columns:
             np.add.at(counts[:, :, column], (text[chosen], label[chosen]), 1)
         for start in range(0, len(texts), BLOCK):
@@ -236,8 +238,8 @@ def measure_calibration(tables: Tables, split: str = "") -> float | None:
     sums = np.zeros((3, BINS))
     for _, pairs in tables.groups(["key"], ["kind", "probability", "gold_probability"], split):
         kinds = pairs["kind"].cast("string")
-        right, judged = (np.asarray(mask) for mask in (pc.equal(kinds, "right"), pc.not_equal(kinds, "unscored")))
-        found, gold = (np.asarray(pairs[name].cast("float64")) for name in ("probability", "gold_probability"))
-        of_found, of_gold = judged & ~np.isnan(found), judged & ~right & ~np.isnan(gold)
-        sums += sum_bins(found[of_found], right[of_found]) + sum_bins(gold[of_gold], np.ones(of_gold.sum()))
+        right, scored = (np.asarray(mask) for mask in (pc.equal(kinds, "right"), pc.not_equal(kinds, "unscored")))
+        probabilities, gold = (np.asarray(pairs[name].cast("float64")) for name in ("probability", "gold_probability"))
+        of_found, of_gold = scored & ~np.isnan(probabilities), scored & ~right & ~np.isnan(gold)
+        sums += sum_bins(probabilities[of_found], right[of_found]) + sum_bins(gold[of_gold], np.ones(of_gold.sum()))
     return error_of_bins(sums)

@@ -79,7 +79,7 @@ PAIRS = pa.schema(
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([one.with_type(pa.string()) if one.type == NAME else one for one in schema])
+    return pa.schema([field.with_type(pa.string()) if field.type == NAME else field for field in schema])
 
 
 # The rows of a part: the number of a text's pairs, and the digest of a form, without which train isn't looked up.
@@ -197,8 +197,8 @@ def _regroup(parts: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def _encode(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    return whole.dictionary_encode() if kind == NAME else whole.cast(kind)
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return array.dictionary_encode() if kind == NAME else array.cast(kind)
 
 
 def want_forms(forms: SurfaceForms, pairs: pa.Table) -> None:

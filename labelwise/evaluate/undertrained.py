@@ -23,7 +23,9 @@ def train_longer(metrics: SplitMetrics, curve: Curve | None) -> str:
     """
     if not curve or not curve.steps:
         return ""
-    known, found = (sum(one.causes.get(cause, 0) for one in metrics.mistakes.values()) for cause in ("seen", "found"))
+    known, found = (
+        sum(mistakes.causes.get(cause, 0) for mistakes in metrics.mistakes.values()) for cause in ("seen", "found")
+    )
     if known >= MIN_SEEN_MISSED and known > found:
         return f"it misses {known:,} spans whose words are annotated in train, and finds {found:,} in all"
     if (gain := expect_gain(curve)) > MIN_GAIN:

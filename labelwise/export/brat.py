@@ -42,7 +42,7 @@ def write_brat(source: ExportSource, folder: Path, originals: Originals) -> Expo
             raise InputError(f"labels {label!r} and {names[brat_label(label)]!r} are the same in brat; rename one")
     originals = Originals() if source.predicted else originals
     digests: dict[str, str] = {}
-    taken = originals.reserved()
+    used = originals.reserved()
     left_out, first = Counter[str](), list[str]()
     with ExitStack() as stack:
         listed, beside = (
@@ -51,13 +51,13 @@ def write_brat(source: ExportSource, folder: Path, originals: Originals) -> Expo
         listed.write("document\tmistakes_per_word\n")
         for doc in source.read():
             files = []
-            for one in originals.restore(doc):
-                files.append(write_restored(one, folder))
-                for place, row in one.left_out:
+            for restored in originals.restore(doc):
+                files.append(write_restored(restored, folder))
+                for place, row in restored.left_out:
                     left_out[KINDS[row[0]]] += 1
                     first += [place] if len(first) < MAX_NAMED else []
                     beside.write(f"{place}\t{row}\n")
-            for file in files or [write_document(doc, folder, taken)]:
+            for file in files or [write_document(doc, folder, used)]:
                 name = file.relative_to(folder).as_posix()
                 if doc.predicted:
                     digests[name] = digest_of(file.read_bytes())
@@ -131,12 +131,12 @@ def _left_out(source: ExportSource) -> list[tuple[str, str]]:
     return warnings
 
 
-def write_document(doc: ExportDoc, folder: Path, taken: set[str]) -> Path:
-    """Write a text and its spans; return the annotation file. `taken` has the documents so far."""
+def write_document(doc: ExportDoc, folder: Path, used: set[str]) -> Path:
+    """Write a text and its spans; return the annotation file. `used` has the documents so far."""
     path = document_path(doc)
-    if caseless(path) in taken:  # two texts with one name
+    if caseless(path) in used:  # two texts with one name
         path = path.with_name(f"{path.stem}-{doc.key[:12]}.txt")
-    taken.add(caseless(path))
+    used.add(caseless(path))
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(doc.text, encoding="utf8", newline="")

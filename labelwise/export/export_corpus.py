@@ -69,9 +69,9 @@ def export_review(
 ) -> Reviewed:
     """Export dropped spans, or disagreements, as tasks for review in Prodigy; see `export`."""
     _check(out, splits)
-    wanted = [name for name, asked in ((DROPPED, dropped), (DISAGREEMENTS, disagreements)) if asked]
+    files = [name for name, asked in ((DROPPED, dropped), (DISAGREEMENTS, disagreements)) if asked]
     with _replaced(out) as folder:
-        return write_review(corpus, folder, wanted, splits)
+        return write_review(corpus, folder, files, splits)
 
 
 def _check(out: Path, splits: Sequence[str]) -> None:

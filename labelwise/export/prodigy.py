@@ -74,16 +74,16 @@ def write_by_label(source: ExportSource, folder: Path) -> Exported:
             name = VERDICTS
             while any(entry.name == name for entry in entries):
                 name += "_"
-            judged = tuple(label for label in source.labels if label in verdicts)
-            entries.append(Entry(name=name, path=f"{VERDICTS}.jsonl", labels=judged, kind="binary"))
+            labels_with_verdicts = tuple(label for label in source.labels if label in verdicts)
+            entries.append(Entry(name=name, path=f"{VERDICTS}.jsonl", labels=labels_with_verdicts, kind="binary"))
         (folder / DATASETS).write_text(write_entries(entries), encoding="utf8")
     warnings = []
     if overlapping:
         files = ", ".join(names[label] for label in source.labels if label in overlapping)
         warnings.append((f"Spans overlap in {files}", "Load such a file into spans.manual; ner.manual can't show them"))
     if empty := ", ".join(label for label in rows if not rows[label]):
-        kept = "aren't" if source.predicted else "are"
-        warnings.append((f"No row for {empty}", f"LABEL.jsonl has the texts that {kept} complete for the label"))
+        verb = "aren't" if source.predicted else "are"
+        warnings.append((f"No row for {empty}", f"LABEL.jsonl has the texts that {verb} complete for the label"))
     return Exported(rows.total(), spans, verdicts.total(), source.rejected, warnings)
 
 
@@ -167,8 +167,8 @@ def encode_task(
     spans = place_in_tokens(plain, tokens)
     if scores:
         spans = [{**span, "score": scores[key]} for span, key in zip(spans, marked, strict=True)]
-    named = {DOCUMENT: doc.name, PREDICTED: "yes" if doc.predicted else ""}
-    meta = {**meta, **{name: value for name, value in named.items() if value}}
+    values = {DOCUMENT: doc.name, PREDICTED: "yes" if doc.predicted else ""}
+    meta = {**meta, **{name: value for name, value in values.items() if value}}
     keys: dict[str, Any] = {"tokens": tokens, "_view_id": "ner_manual", "spans": spans}
     # What nobody has looked at has no answer, and a mark, which the merge knows: see `annotations.Task`.
     if not doc.predicted:

@@ -54,11 +54,11 @@ def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Col
     for name in files:
         (folder / name).touch()
     for group, docs in read_groups_with_docs(corpus):
-        found = {name: dict(FINDERS[name](group)) for name in files}
+        found_by = {name: dict(FINDERS[name](group)) for name in files}
         split_of: dict[str, str | None] = dict(read_columns(group.texts, "text", "split"))
-        without_text |= {key for texts in found.values() for key in texts if not split_of[key]}
+        without_text |= {key for texts in found_by.values() for key in texts if not split_of[key]}
         for key, doc in docs:
-            for name, texts in found.items():
+            for name, texts in found_by.items():
                 if key in texts and split_of[key] in splits:
                     lines = [*texts[key](doc, labels)]
                     tasks[name] += len(lines)

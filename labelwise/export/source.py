@@ -202,18 +202,18 @@ def _find_places(group: Group) -> dict[str, dict[Place, PlacedSpan]]:
     spans = group.spans.filter(
         pc.match_substring_regex(group.spans["file"], f"({'|'.join(map(re.escape, SUFFIXES))})$")
     )
-    found: dict[str, dict[Place, PlacedSpan]] = {}
+    places: dict[str, dict[Place, PlacedSpan]] = {}
     for text, file, line, start, end, label, renamed, reason in read_columns(spans, "text", *PLACED):
         key = None if start is None else (start, end, renamed or label)
-        found.setdefault(text, {})[file, line] = PlacedSpan(key, not reason.startswith("in "))
-    return found
+        places.setdefault(text, {})[file, line] = PlacedSpan(key, not reason.startswith("in "))
+    return places
 
 
 def from_prediction(doc: PredictedDoc) -> ExportDoc:
     """Convert a prediction; a per-label recognizer's with all spans, which may overlap."""
-    found = {(start, end, label): score for start, end, label, score in doc.found}
-    spans = sorted(found or doc.predicted)
-    scores = [found[span] for span in spans] if found else []
+    score_of = {(start, end, label): score for start, end, label, score in doc.found}
+    spans = sorted(score_of or doc.predicted)
+    scores = [score_of[span] for span in spans] if score_of else []
     answered = (*doc.gold, *doc.rejected)
     return ExportDoc(doc.text, doc.doc, spans, scores, doc.uncovered, answered=answered, predicted=True)
 

@@ -19,8 +19,8 @@ def standoff(text: str, span: SpanKey, number: int | str) -> str:
     """
     start, end, label = span
     edges = [start]
-    for found in LINE_ENDS.finditer(text, start, end):
-        edges += found.span()
+    for match in LINE_ENDS.finditer(text, start, end):
+        edges += match.span()
     pieces = [piece for piece in zip(edges[::2], [*edges[1::2], end], strict=True) if piece[0] < piece[1]]
     offsets = ";".join(f"{first} {last}" for first, last in pieces)
     return f"T{number}\t{brat_label(label)} {offsets}\t{' '.join(text[first:last] for first, last in pieces)}\n"

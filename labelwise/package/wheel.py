@@ -80,16 +80,18 @@ def make_package(
         )
     meta = describe(nlp, identify(identity, pipeline, metrics.pipeline_digest), metrics)
     card = write_card(nlp, meta, metrics, merge, digest, manifest, target_f1, read_raw(model))
-    with atomic(out, folders=[out]) as [made]:
-        made.mkdir()
+    with atomic(out, folders=[out]) as [folder]:
+        folder.mkdir()
         name = f"{meta['lang']}_{meta['name']}"
         files = pipeline_files(name, model, corpus, meta, nlp) | {f"{name}/{name}-{meta['version']}/{CARD}": card}
-        required = [f"Requires-Dist: {one}" for one in (f"spacy{meta['spacy_version']}", *meta["requirements"])]
+        required = [
+            f"Requires-Dist: {requirement}" for requirement in (f"spacy{meta['spacy_version']}", *meta["requirements"])
+        ]
         about = {**meta, "name": name, "requires-python": ">=3.11", "readme": card}
-        wheel = write_wheel(made, about, required, files, {"spacy_models": {name: name}})
-        if any(one.startswith("spacy-per-label") for one in meta["requirements"]):
-            build_recognizer(made)
-        (made / CARD).write_text(card, encoding="utf8")
+        wheel = write_wheel(folder, about, required, files, {"spacy_models": {name: name}})
+        if any(requirement.startswith("spacy-per-label") for requirement in meta["requirements"]):
+            build_recognizer(folder)
+        (folder / CARD).write_text(card, encoding="utf8")
     return out / wheel
 
 
@@ -162,7 +164,7 @@ def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], n
 def shorten_paths(value: Any) -> Any:
     """Shorten absolute paths in a config's value, such as a transformer's folder, to their last part."""
     if isinstance(value, dict):
-        return {key: shorten_paths(one) for key, one in value.items()}
+        return {key: shorten_paths(inner) for key, inner in value.items()}
     return Path(value).name if isinstance(value, str) and value.startswith("/") else value
 
 

@@ -38,11 +38,11 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
     """
     read_manifest(corpus, stopped=True)
     for way in (find_places(corpus, asked), _find_words_anywhere(corpus, asked, declarations)):
-        found = False
-        for one in way:
-            found = True
-            yield one
-        if found:
+        any_found = False
+        for account in way:
+            any_found = True
+            yield account
+        if any_found:
             return
     raise InputError(_not_found(corpus, asked, declarations))
 
@@ -70,23 +70,23 @@ def find_places(corpus: Path, asked: str) -> Iterator[Account]:
 
 
 def _find_words_anywhere(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Account]:
-    told = set()
+    keys = set()
     for account in _find_words(corpus, asked):
-        told.add(account.key)
+        keys.add(account.key)
         yield account
-    yield from (one for one in _find_in_sources(corpus, asked, declarations) if one.key not in told)
+    yield from (one for one in _find_in_sources(corpus, asked, declarations) if one.key not in keys)
 
 
 def _find_words(corpus: Path, asked: str) -> Iterator[Account]:
     pattern = _pattern(asked)
     for group, docs in read_groups_with_docs(corpus, stopped=True):
-        found = {key: doc for key, doc in docs if pattern.search(doc.text)}
+        docs_with_words = {key: doc for key, doc in docs if pattern.search(doc.text)}
         words = group.spans.filter(pc.is_valid(group.spans["words"]))
         words = words.filter(pc.match_substring_regex(words["words"], _spell(asked, _escape)))
         outside = group.texts.filter(pc.is_null(group.texts["split"]))["text"]
-        keys = {*found, *words.filter(pc.is_in(words["text"], outside))["text"].to_pylist()}
+        keys = {*docs_with_words, *words.filter(pc.is_in(words["text"], outside))["text"].to_pylist()}
         for account in _accounts(group, keys):
-            doc = found.get(account.key)
+            doc = docs_with_words.get(account.key)
             yield _choose_words(account._replace(doc=doc, shown=doc.text if doc else ""), pattern)
 
 
@@ -114,12 +114,12 @@ def find_shown(corpus: Path, asked: str) -> list[str]:
 
     RAISES (InputError): if a place has nothing, or only texts outside the corpus.
     """
-    found = [*find_places(corpus, asked)]
-    if found and not any(account.shown for account in found):
+    accounts = [*find_places(corpus, asked)]
+    if accounts and not any(account.shown for account in accounts):
         raise InputError(f"{asked}: its text isn't in {corpus}; give the text itself, in quotes")
-    if not found and _split(asked)[1] is not None and not re.search(r"\s", asked):
+    if not accounts and _split(asked)[1] is not None and not re.search(r"\s", asked):
         raise InputError(_not_found(corpus, asked, ()))
-    return [account.shown for account in found if account.shown] or [asked]
+    return [account.shown for account in accounts if account.shown] or [asked]
 
 
 def _accounts(group: Group, keys: Collection[str]) -> Iterator[Account]:
@@ -127,7 +127,7 @@ def _accounts(group: Group, keys: Collection[str]) -> Iterator[Account]:
         return
     wanted = pa.array(sorted(keys), pa.string())
     texts, rows, spans = (table.filter(pc.is_in(table["text"], wanted)).to_pylist() for table in group)
-    by_text = [{key: [*found] for key, found in groupby(table, lambda one: one["text"])} for table in (rows, spans)]
+    by_text = [{key: [*found] for key, found in groupby(table, lambda row: row["text"])} for table in (rows, spans)]
     for text in texts:
         own_rows, own_spans = (table.get(text["text"], []) for table in by_text)
         yield Account(text, "", None, own_rows, own_spans, (), ())
@@ -151,7 +151,7 @@ def _choose(
 
 def _choose_words(account: Account, pattern: re.Pattern[str]) -> Account:
     """Choose all rows, and the spans that have some of the words, or whose offsets couldn't be read."""
-    inside = [found.span() for found in pattern.finditer(account.shown)]
+    inside = [match.span() for match in pattern.finditer(account.shown)]
 
     def wanted(span: Row, row: Row | None) -> bool:
         if span["start"] is None or not account.shown:
@@ -185,8 +185,8 @@ def _named(table: pa.Table, column: str, asked: str) -> pa.Table:
 
 
 def _at(table: pa.Table, file: str, line: int | None) -> pa.Table:
-    named = _named(table, "file", file)
-    return named if line is None else named.filter(pc.equal(named["line"], line))
+    rows = _named(table, "file", file)
+    return rows if line is None else rows.filter(pc.equal(rows["line"], line))
 
 
 def _pattern(asked: str) -> re.Pattern[str]:
@@ -201,8 +201,8 @@ def _spell(asked: str, escape: Callable[[str], str]) -> str:
 
 def _compositions(char: str, escape: Callable[[str], str]) -> str:
     parts = unicodedata.normalize("NFD", char)
-    found = dict.fromkeys(unicodedata.normalize("NFC", parts[:n]) + parts[n:] for n in range(1, len(parts) + 1))
-    return f"(?:{'|'.join(map(escape, found))})" if len(found) > 1 else escape(char)
+    variants = dict.fromkeys(unicodedata.normalize("NFC", parts[:n]) + parts[n:] for n in range(1, len(parts) + 1))
+    return f"(?:{'|'.join(map(escape, variants))})" if len(variants) > 1 else escape(char)
 
 
 def _escape(word: str) -> str:
@@ -230,8 +230,8 @@ def _not_found(corpus: Path, asked: str, declarations: Sequence[Path]) -> str:
 
 def _last_line(corpus: Path, file: str, before: int) -> int:
     lines = (
-        pc.max(there.filter(pc.less(there["line"], before))["line"]).as_py() or 0
+        pc.max(rows.filter(pc.less(rows["line"], before))["line"]).as_py() or 0
         for group in read_groups(corpus, stopped=True)
-        for there in (_at(group.rows, file, None), _at(group.spans, file, None))
+        for rows in (_at(group.rows, file, None), _at(group.spans, file, None))
     )
     return max(lines, default=0)

@@ -60,7 +60,7 @@ def explain(model: Path, corpus: Path, texts: Sequence[str], at: int | None = No
     nlp = load_pipeline(model)
     check_corpus(model, corpus)
     _, ner = find_recognizer(nlp)
-    found = []  # by text and span
+    spans_of_texts = []  # by text and span
     for text in texts:
         doc = nlp(text)
         group = doc.spans[ner.spans_key]
@@ -71,12 +71,12 @@ def explain(model: Path, corpus: Path, texts: Sequence[str], at: int | None = No
         labels = [ner.labels.index(span.label_) for span, _ in spans]
         places = [(span.start, span.end, label) for (span, _), label in zip(spans, labels, strict=True)]
         gradients = [*span_gradients(ner, [doc], places)] if places else []
-        found.append([*zip(spans, labels, gradients, strict=True)])
-    wanted = [one for spans in found for one in spans]
+        spans_of_texts.append([*zip(spans, labels, gradients, strict=True)])
+    wanted = [span for spans in spans_of_texts for span in spans]
     by_span = iter(rank(nlp, corpus, [label for _, label, _ in wanted], np.array([row for *_, row in wanted])))
     return [
         [PredictedSpan(span.start_char, span.end_char, span.label_, p, next(by_span)) for (span, p), *_ in spans]
-        for spans in found
+        for spans in spans_of_texts
     ]
 
 
@@ -135,7 +135,7 @@ def show(text: str, start: int, end: int) -> str:
 
 
 def learned_spans(
-    docs: Sequence[StoredDoc], names: Sequence[str], wanted: Collection[int]
+    docs: Sequence[StoredDoc], names: Sequence[str], labels: Collection[int]
 ) -> Iterator[tuple[tuple[int, int, int], StoredDoc, int, int, str]]:
     """Yield the annotated spans of some labels that training learns: of nested ones with a label, the longest.
 
@@ -144,12 +144,12 @@ def learned_spans(
     """
     base = 0
     for doc in docs:
-        gold = [span[:3] for span in doc.annotation.gold if span[2] in names and names.index(span[2]) in wanted]
-        taken: set[tuple[int, str]] = set()
+        gold = [span[:3] for span in doc.annotation.gold if span[2] in names and names.index(span[2]) in labels]
+        used: set[tuple[int, str]] = set()
         placed = [(place, span) for place, span in zip(doc.in_tokens(gold), gold, strict=True) if place]
         for (start, end), span in sorted(placed, key=lambda one: (one[0][0] - one[0][1], one)):
             tokens = {(token, span[2]) for token in range(start, end)}
-            if taken.isdisjoint(tokens) and doc.annotation.uncovered.get(span[2]) != "none":
-                taken |= tokens
+            if used.isdisjoint(tokens) and doc.annotation.uncovered.get(span[2]) != "none":
+                used |= tokens
                 yield (base + start, base + end, names.index(span[2])), doc, *span
         base += len(doc)

@@ -18,6 +18,6 @@ def find_problems(corpus: Path) -> Iterator[str]:
     """
     for group in read_groups(corpus, stopped=True):
         for table, reasons in ((group.rows, ROWS), (group.spans, SPANS)):
-            for one in queries.where(table, "reason", reasons).to_pylist():
-                name = f"{one['dataset']}\t" if one["dataset"] else ""
-                yield f"{name}{one['file']}:{one['line']}\t{queries.describe(one)}"
+            for row in queries.where(table, "reason", reasons).to_pylist():
+                name = f"{row['dataset']}\t" if row["dataset"] else ""
+                yield f"{name}{row['file']}:{row['line']}\t{queries.describe(row)}"

@@ -13,23 +13,23 @@ from labelwise.why.predicted import PredictedSpan, TrainSpan
 MAX_TEXT_CHARS = 150  # characters of a text that are shown
 
 
-def tell(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
-    yield from tell_text(found, settings)
-    for number, row in enumerate(found.rows):
-        spans = [found.spans[n] for n in found.wanted_spans if found.spans[n]["row"] == row["row"]]
-        if number in found.wanted_rows or spans:
-            yield from tell_row(found, row, settings)
+def tell(account: Account, settings: Mapping[str, Any]) -> Iterator[str]:
+    yield from tell_text(account, settings)
+    for number, row in enumerate(account.rows):
+        spans = [account.spans[n] for n in account.wanted_spans if account.spans[n]["row"] == row["row"]]
+        if number in account.wanted_rows or spans:
+            yield from tell_row(account, row, settings)
             for span in spans:
-                yield from tell_span(found, span, settings)
-            if not spans and number in found.wanted_rows and row["reason"] == Reason.MERGED:
+                yield from tell_span(account, span, settings)
+            if not spans and number in account.wanted_rows and row["reason"] == Reason.MERGED:
                 yield "    no span here"
-    if not found.rows:
-        for number in found.wanted_spans:
-            yield from tell_span(found, found.spans[number], settings)
+    if not account.rows:
+        for number in account.wanted_spans:
+            yield from tell_span(account, account.spans[number], settings)
 
 
-def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
-    if not (text := found.text):
+def tell_text(account: Account, settings: Mapping[str, Any]) -> Iterator[str]:
+    if not (text := account.text):
         return
     name = f"document {text['doc']}, " if text["doc"] else ""
     if text["split"]:
@@ -37,33 +37,33 @@ def tell_text(found: Account, settings: Mapping[str, Any]) -> Iterator[str]:
     else:
         why = decider_of_text(text["reason"], settings)
         where = f"not in the corpus: {text['reason']}{f', {why}' if why else ''}"
-    words = f": {_shorten(found)!r}" if found.shown else ""
+    words = f": {_shorten(account)!r}" if account.shown else ""
     yield f"Text {text['text']}, {name}{where}{words}"
 
 
-def _shorten(found: Account) -> str:
-    starts = [found.spans[n]["start"] for n in found.wanted_spans if found.spans[n]["start"] is not None]
+def _shorten(account: Account) -> str:
+    starts = [account.spans[n]["start"] for n in account.wanted_spans if account.spans[n]["start"] is not None]
     start = max(0, min(starts, default=0) - MAX_TEXT_CHARS // 3)
     end = start + MAX_TEXT_CHARS
-    text = " ".join(found.shown[start:end].split())
-    return f"{'… ' if start else ''}{text}{' …' if end < len(found.shown) else ''}"
+    text = " ".join(account.shown[start:end].split())
+    return f"{'… ' if start else ''}{text}{' …' if end < len(account.shown) else ''}"
 
 
-def tell_row(found: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[str]:
-    said = ", ".join(filter(None, (row["who"], row["kind"], row["answer"])))
-    yield f"  {_place(row)}{f', {said}' if said else ''}: {queries.describe(row)}"
-    if kept := found.kept_row(row):
-        yield f"    instead: {_place(kept)}{_by(kept)}"
-    if said := decider(row["reason"], settings, row["dataset"]):
-        yield f"    {said}"
+def tell_row(account: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[str]:
+    words = ", ".join(filter(None, (row["who"], row["kind"], row["answer"])))
+    yield f"  {_place(row)}{f', {words}' if words else ''}: {queries.describe(row)}"
+    if kept_row := account.kept_row(row):
+        yield f"    instead: {_place(kept_row)}{_by(kept_row)}"
+    if words := decider(row["reason"], settings, row["dataset"]):
+        yield f"    {words}"
     if row["reason"] == Reason.MERGED:
         for label, number in zip(row["superseded"] or (), row["superseded_by"] or (), strict=True):
-            by = "" if number is None else f" by {_place(found.rows[number])}{_by(found.rows[number])}"
-            yield f"    superseded for {label}{by}, {decider(Reason.SUPERSEDED, settings, row['dataset'])}"
+            overruled_by = "" if number is None else f" by {_place(account.rows[number])}{_by(account.rows[number])}"
+            yield f"    superseded for {label}{overruled_by}, {decider(Reason.SUPERSEDED, settings, row['dataset'])}"
 
 
-def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterator[str]:
-    row = found.row_of(span)
+def tell_span(account: Account, span: Row, settings: Mapping[str, Any]) -> Iterator[str]:
+    row = account.row_of(span)
     own = (
         "" if row and (row["file"], row["line"]) == (span["file"], span["line"]) else f"{span['file']}:{span['line']}, "
     )
@@ -74,14 +74,14 @@ def tell_span(found: Account, span: Row, settings: Mapping[str, Any]) -> Iterato
         notes.append("moved to whole tokens by `alignment`")
     if span["learned"]:
         notes.append("learned by a head for each label")
-    if found.doc and span["reason"] in (Reason.MISALIGNED, Reason.REJECTED_MISALIGNED):
-        notes.append(f"inside {_tokens(found.doc, span)}")
+    if account.doc and span["reason"] in (Reason.MISALIGNED, Reason.REJECTED_MISALIGNED):
+        notes.append(f"inside {_tokens(account.doc, span)}")
     said = "; ".join((queries.describe(span), *notes))
     yield f"    {own}{_span(span)}: {said}"
-    if kept := found.kept_span(span):
-        of = found.row_of(kept)
+    if kept := account.kept_span(span):
+        of = account.row_of(kept)
         yield f"      instead: {_span(kept) + ', ' if 'label' in kept else ''}{_place(kept)}{_by(of)}"
-    if review := found.review_of(span):
+    if review := account.review_of(span):
         yield f"      decided by a review: {_place(review)}{_by(review)}"
     elif by := decider(span["reason"], settings, span["dataset"]):
         yield f"      {by}"
@@ -94,8 +94,8 @@ def tell_predicted(
 
     accounts (Mapping): the texts of the annotated spans, by key.
     """
-    found = Account(None, text, None, (), (), (), ())
-    yield f"Text {_shorten(found)!r}{'' if spans else ': no span is predicted'}"
+    account = Account(None, text, None, (), (), (), ())
+    yield f"Text {_shorten(account)!r}{'' if spans else ': no span is predicted'}"
     for span in spans:
         yield f"  {span.label} {text[span.start : span.end]!r} [{span.start}, {span.end}]: {span.probability:.2f}"
         for one in span.speaking:
@@ -105,19 +105,19 @@ def tell_predicted(
             yield "    no annotated span of train speaks for it"
 
 
-def _tell_annotated(found: Account, one: TrainSpan, settings: Mapping[str, Any]) -> Iterator[str]:
+def _tell_annotated(account: Account, annotated: TrainSpan, settings: Mapping[str, Any]) -> Iterator[str]:
     """Describe where a span of train was annotated, and the spans that it replaced."""
-    for span in found.spans:
+    for span in account.spans:
         # A span that `alignment` moved has its old offsets in the table.
-        same = (span["start"], span["end"]) == (one.start, one.end) or span["realigned"]
-        overlaps = span["start"] is not None and span["start"] < one.end and one.start < span["end"]
+        same = (span["start"], span["end"]) == (annotated.start, annotated.end) or span["realigned"]
+        overlaps = span["start"] is not None and span["start"] < annotated.end and annotated.start < span["end"]
         counts = span["reason"] == Reason.ENTITY or span["learned"]
-        if same and overlaps and counts and span["label"] == one.label:
+        if same and overlaps and counts and span["label"] == annotated.label:
             by = decider(span["reason"], settings, span["dataset"])
             moved = ["moved to whole tokens by `alignment`"] if span["realigned"] else []
-            row = found.row_of(span)
+            row = account.row_of(span)
             yield f"      {'; '.join([_place(span) + _by(row), *moved, *filter(None, [by])])}"
-            for other in found.spans:
+            for other in account.spans:
                 if other["kept_span"] == span["span"] and other["reason"] != Reason.DUPLICATE:
                     by = decider(other["reason"], settings, other["dataset"])
                     said = "; ".join(filter(None, [queries.describe(other), by]))
@@ -142,10 +142,10 @@ def _tokens(doc: StoredDoc, span: Row) -> str:
     return " and ".join(map(repr, cut))
 
 
-def _place(one: Row) -> str:
+def _place(row: Row) -> str:
     """Name file, line and dataset; a decision about a text that isn't there has no dataset's name."""
-    line = f":{one['line']}" if one["line"] else ""
-    return f"{one['file']}{line}" + (f", dataset {one['dataset']}" if one["dataset"] else "")
+    line = f":{row['line']}" if row["line"] else ""
+    return f"{row['file']}{line}" + (f", dataset {row['dataset']}" if row["dataset"] else "")
 
 
 def _by(row: Row | None) -> str:
