@@ -14,12 +14,12 @@ Verdict = Literal["accept", "reject", "ignore"]
 Kind = Literal["complete", "binary", "relations", "other", "unanswered", "tags in text"]
 
 # Keys of records that our own exports write, and readers read.
-DOCUMENT = "doc"  # of `meta`: the name of the text's document
-PREDICTED = "predicted"  # of `meta`: marks spans that a pipeline predicted
-UNCOVERED = "_labelwise_uncovered"  # of a row: the labels that its text isn't complete for
-REVIEW = "_labelwise_review"  # of a row: marks an answer that decides between several annotators
-REJECTED = "_labelwise_rejected"  # of a row: the spans that annotators rejected
-PROBLEM = "_labelwise_problem"  # of a row that is no task: what `convert-brat` couldn't convert
+DOCUMENT = "doc"  # key of `meta`: name of the text's document
+PREDICTED = "predicted"  # key of `meta`: marks predicted spans
+UNCOVERED = "_labelwise_uncovered"  # key of a row: labels that its text isn't complete for
+REVIEW = "_labelwise_review"  # key of a row: marks an answer that decides between several annotators
+REJECTED = "_labelwise_rejected"  # key of a row: rejected spans
+PROBLEM = "_labelwise_problem"  # key of a row: annotation that `convert-brat` couldn't convert
 
 
 class Reason(StrEnum):
@@ -39,7 +39,7 @@ class Reason(StrEnum):
     BAD_JSON = "bad JSON"
     NO_TEXT = "no text"
     MALFORMED = "malformed"
-    INCOMPLETE_READ = "incomplete read"  # a file, or a row, has more than the reader found
+    INCOMPLETE_READ = "incomplete read"  # the reader found fewer rows or spans than the file has
     UNSUPPORTED_FORMAT = "unsupported format"
     # rows that are decisions
     CORRECTED = "corrected"
@@ -63,7 +63,7 @@ class Reason(StrEnum):
     INVALID = "invalid"
     NOT_A_SPAN = "not a span"  # an annotation of another kind, such as a relation
     OTHER_LABEL = "other label"  # brat's, which `labels` of the section brat leaves out
-    MENTION_DIFFERS = "mention differs"  # brat's: the text at its offsets isn't the words that it quotes
+    MENTION_DIFFERS = "mention differs"  # brat's: it quotes other words than those at its offsets
     DISCONTINUOUS = "discontinuous"  # brat's, in several pieces
     NOT_DECODABLE = "not decodable"  # brat's, in another encoding
     IN_SUPERSEDED = "in superseded task"

@@ -58,7 +58,7 @@ def read_baseline(name: str, pipeline: str, root: Path) -> Baseline | None:
     try:
         metrics, decisions = read_before(revision, pipeline, DECISIONS, root)
         baseline = Baseline(name or revision[:8], metrics, count_decided(root, decisions))
-    except InputError:  # as nothing was committed yet
+    except InputError:  # nothing was committed yet
         if name:
             raise
         return None

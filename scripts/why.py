@@ -21,7 +21,7 @@ from labelwise.why.predicted import explain
 from labelwise.why.problems import find_problems
 from labelwise.why.tell import tell, tell_predicted
 
-MAX_TEXTS = 20  # texts that are told of
+MAX_TEXTS = 20  # shown texts
 DATASETS = ("corpus/tasks", "assets/prodigy", "assets/demo/prodigy")  # as in project.yml
 
 

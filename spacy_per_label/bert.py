@@ -1,7 +1,7 @@
 """BERT's encoder in numpy, with gradients; training and use need no PyTorch.
 
-The wordpieces of all windows are rows of one table without padding; only attention separates windows. The layers are
-those of Devlin et al., BERT, NAACL 2019; gelu is the approximation by tanh (Hendrycks and Gimpel, Gaussian Error Linear
+The wordpieces of all windows are rows of one table without padding; only attention separates windows. The layers follow
+Devlin et al., BERT, NAACL 2019; gelu is the approximation by tanh (Hendrycks and Gimpel, Gaussian Error Linear
 Units, 2016), with an error below 0.001. Attention has no dropout.
 
 Weights of a layer; matrices have the shape (inputs, outputs):

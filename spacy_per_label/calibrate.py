@@ -12,7 +12,7 @@ A script, after the README's:
 
     nlp = spacy.load("out/model-best")
     ner = nlp.get_pipe("per_label")
-    ner.cfg |= {"slopes": {}, "intercepts": {}}  # fit what the model says, not what was fitted before
+    ner.cfg |= {"slopes": {}, "intercepts": {}}  # fit the model's own probabilities
     judged = Judged()
     for eg in Corpus("dev.spacy")(nlp):
         judged.add(nlp(eg.predicted), eg.reference, ner.spans_key)
@@ -30,7 +30,7 @@ from spacy.tokens import Doc
 from spacy_per_label.decode import calibrated, log_odds
 from spacy_per_label.known import get_known, judge
 
-PRIOR = 10.0  # spans of a label that weigh as much as all labels' together
+PRIOR = 10.0  # weight of the common fit, in spans of a label
 BINS = 10
 
 

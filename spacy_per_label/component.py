@@ -187,7 +187,7 @@ class PerLabelRecognizer(TrainablePipe):
             group.attrs["scores"] = spans.probabilities.astype("float32")
             doc.spans[self.spans_key] = group
             iob, types = doc.to_array([ENT_IOB, ENT_TYPE]).T
-            # How many preset tokens come before each token: as many at both ends of a span that has none.
+            # Number of preset tokens before each token: equal at both ends of a span without preset tokens.
             preset = np.concatenate([[0], np.cumsum((iob == BEGINS) | (iob == INSIDE))])  # (tokens + 1,)
             allowed = taught[spans.labels] & (preset[spans.starts] == preset[spans.ends])
             allowed &= spans.probabilities >= least[spans.labels]
@@ -203,7 +203,7 @@ class PerLabelRecognizer(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Update the model from examples; see the module's docstring for what is known.
+        """Update the model from examples; see the module's docstring.
 
         examples (Iterable): Examples, or prepared by `preparer`.
         RETURNS (dict[str, float]): the losses, with this component's added.

@@ -9,7 +9,7 @@ import numpy as np
 from spacy_per_label.loss import EPSILON
 from spacy_per_label.targets import BEGIN, IN, LAST, OUT, UNIT
 
-MIN_EXPONENT = -700.0  # the exponential of less is 0 in double precision, and no way would be left
+MIN_EXPONENT = -700.0  # smaller exponentials are 0 in double precision, which would leave no sequence
 
 
 @dataclass(eq=False)
@@ -205,7 +205,7 @@ def choose_flat(found: FoundSpans, allowed: np.ndarray | None = None) -> list[in
     order = order if allowed is None else order[allowed[order]]
     ends = found.ends[order]
     before = np.searchsorted(ends, found.starts[order], side="right").tolist()  # how many spans end before each begins
-    best = [0.0]  # of the first spans by their ends, the highest sum
+    best = [0.0]  # highest sum of the first spans, sorted by end
     for place, number in enumerate(order.tolist()):
         best.append(max(best[-1], float(weights[number]) + best[before[place]]))
     chosen, place = [], len(order)  # back: a span is chosen if the sum needed it

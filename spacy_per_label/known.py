@@ -1,4 +1,4 @@
-"""Store with a Doc what is known of it, for training and evaluation.
+"""Store a Doc's annotation, complete or partial, for training and evaluation.
 
 Annotators may have annotated every entity of a label ("complete", the default), have accepted or rejected single spans
 ("partial"), or not have looked for it ("none"):
@@ -80,7 +80,7 @@ def set_known(
     coverage: Mapping[str, AnyState] = {},
     unaligned: Iterable[SpanKey] = (),
 ) -> None:
-    """Store what is known of a Doc, replacing earlier knowledge; see `Known`.
+    """Store the known annotation of a Doc, replacing an earlier one; see `Known`.
 
     coverage (Mapping[str, AnyState]): other labels are complete.
     RAISES (ValueError): if a label has another state.

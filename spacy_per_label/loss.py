@@ -45,7 +45,7 @@ def loss_and_gradient(
     rejected_loss, added_rows = rejected_spans_loss(
         log_p_of_cells[len(of_known) :].reshape(-1, TAGS), span, tag
     )  # (rows, 5)
-    # In place, since an array of this shape may be the largest of all of a training's.
+    # In place, because an array of this shape may be a training's largest.
     gradient = ops.xp.exp(log_p, out=log_p)  # (tokens, labels, 5)
     gradient *= ops.asarray(known[:, :, None])
     ops.scatter_add(gradient.reshape(-1), cells, ops.asarray(np.concatenate([added, added_rows.ravel()])))

@@ -1,7 +1,7 @@
 """Choose each label's minimum probability of an entity for a goal of precision or recall, on held-out texts.
 
 For precision, less probable spans aren't entities; `doc.spans` keeps them. For recall, all spans with that probability
-may be entities, not only those of the most probable tags. A point reaches its goal if its lower bound does, one-sided
+may be entities, also outside the most probable tags. A point reaches its goal if its lower bound does, one-sided
 with CONFIDENCE, by units: texts, or documents of several texts. Of these points, the one with the highest other figure
 is chosen. After `calibrate`:
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Figure = Literal["precision", "recall"]
 CONFIDENCE = 0.85  # one-sided: as large a test then reaches the goal in three of four cases
-MIN_SPANS = 30  # known spans, below which labels with one goal share a point
+MIN_SPANS = 30  # labels with fewer known spans share a point with others of the same goal
 # Points to choose from: the shares of right spans that they leave out.
 SHARES = (0, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, *np.arange(0.1, 1, 0.05).tolist())
 FOLDS, AIMS, SLACK = 5, 26, 0.01

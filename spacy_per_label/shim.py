@@ -72,12 +72,12 @@ class TransformerShim(HFShim):
         self, ops: Any, windows: Sequence[Window], own: np.ndarray, is_train: bool
     ) -> tuple[Any, Callable[[Any], None]]:
         tables, cell_of_piece = make_tables(windows, self._hfmodel.tokenizer.pad_token_id or 0)
-        # A copy to a GPU waits for all that it computes: so each table is copied before the first one is computed.
+        # A copy to a GPU waits for its computations, so all tables are copied before the first is computed.
         inputs = [self._copied(*table) for table in tables]
         with self.autocast():  # weights are cast to half precision once for all tables
             outputs, backprops = zip(*(self(table, is_train) for table in inputs), strict=True)
         hidden = [output.last_hidden_state for output in outputs]  # each (rows, longest row, width)
-        # The kernels of thinc know single precision alone.
+        # thinc's kernels need single precision.
         X: Any = torch2xp(torch.cat([table.detach().float().flatten(0, 1) for table in hidden]), ops=ops)
         cells = ops.asarray(cell_of_piece[own])  # (own wordpieces,)
 

@@ -22,7 +22,7 @@ from spacy.tokens import Doc
 MAX_TOKEN_PIECES = 24  # wordpieces of a token; the others are cut off
 MAX_BATCH_PIECES = 1_500  # approximate wordpieces of a numpy batch
 MAX_TABLES = 4  # of a batch; each launches all kernels of the transformer
-MAX_PADDING = 0.1  # share of a batch's cells below which no further table is worth it
+MAX_PADDING = 0.1  # share of a batch's cells; with less, another table isn't worth it
 
 
 class PieceTokenizer:

@@ -27,8 +27,8 @@ from spacy_per_label.hub_files import setting_named
 
 GROUPS = 5
 HASHES = 2
-INNER = "##"  # what a piece begins with that isn't the beginning of a word
-MAX_PIECE_CHARS = 30  # characters of a piece
+INNER = "##"  # prefix of a piece inside a word
+MAX_PIECE_CHARS = 30
 
 
 @registry.architectures("spacy-per-label.WordEmbed.v1")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 MAX_WAIT_SECONDS = 60  # seconds to wait for the scheduler; workers may come when jobs wait for them
-SILENCE = 5  # seconds without a scheduler or a worker after which a command says that it waits
+SILENCE = 5  # seconds without a scheduler or a worker before a command says that it waits
 PACKAGES = (  # that decide results
     *("spacy", "thinc", "numpy", "msgspec", "rensa", "tokenizers", "torch", "transformers", "spacy-transformers"),
     *chain.from_iterable(TOKENIZERS.values()),
@@ -55,7 +55,7 @@ def open_cluster(address: str, shared: Path) -> Iterator[MapJobs]:
         from distributed import Client, KilledWorker
     except ImportError as error:
         raise InputError(f"{setting} needs the package distributed: pip install 'labelwise[dask]'") from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is raised here, too
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors are raised here, too
     connected: list[Client] = []
     ended = Event()
     Thread(target=_watch, args=(connected, address, ended), daemon=True).start()

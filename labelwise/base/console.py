@@ -22,14 +22,14 @@ from labelwise.base.errors import InputError
 from labelwise.base.refusals import describe_refusal
 from labelwise.base.text import describe_seconds
 
-MAX_INLINE_COUNTS = 4  # counts that are printed in one line
+MAX_INLINE_COUNTS = 4
 MIN_BAR_SECONDS = 5.0  # seconds before a bar is shown
 WRAPPED: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-MAX_TABLE_ROWS = 8  # rows of a table that is printed in part
+MAX_TABLE_ROWS = 8
 
 
 class Messages:
-    """Messages on standard output, in colour on terminals only: a title, and perhaps a remedy or a reason."""
+    """Messages on standard output, in colour on terminals only: a title, and a remedy or a reason, if any."""
 
     def _say(self, sign: str, colour: str, title: str, text: str = "") -> None:
         console = Console(highlight=False)

@@ -54,14 +54,14 @@ def use_gpu(gpu_id: int) -> None:
         )
     try:
         thinc.api.require_gpu(gpu_id)
-    except Exception as error:  # ValueError from thinc, others from CUDA's libraries
+    except Exception as error:  # thinc raises ValueError; CUDA's libraries others
         raise InputError(
             f"GPU {gpu_id} can't be used: {why_not(error)}. The CPU does the same, slowly: --gpu-id -1"
         ) from error
     if find_spec("torch"):
         import torch
 
-        # Products in TF32, where the GPU has it: of what isn't computed in half precision.
+        # Use TF32, where the GPU has it, for products that aren't computed in half precision.
         torch.set_float32_matmul_precision("high")
 
 

@@ -3,7 +3,7 @@
 import os
 import sys
 
-# What numpy and OpenBLAS read to choose code for a processor, which decides how products are rounded.
+# numpy and OpenBLAS read these to choose code for a processor, which decides how products are rounded.
 KERNELS = ("OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "NPY_DISABLE_CPU_FEATURES")
 # Packages that spaCy's tokenizers need, and spaCy doesn't require, by the name of the tokenizer, or of the segmenter.
 TOKENIZERS = {
@@ -25,7 +25,7 @@ def configure() -> None:
     # Products of matrices by one thread (numpy reads this when it is loaded): their rounding, and so a trained
     # pipeline, would depend on the number of threads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Hugging Face's packages tell what they are used for, unless they are told not to.
+    # Hugging Face's packages send usage data by default.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     # Colours are for terminals (https://no-color.org): spaCy's printer reads this when it is imported.
     if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):

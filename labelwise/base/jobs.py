@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 MapJobs = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # as the builtin `map`
 # Returns the results of jobs that write to one folder, in order, and shows their progress under a name.
 DoJobs = Callable[[Callable[[Any, Path], Any], Sequence[Any], str], list[Any]]
-WINDOW = 12  # jobs of each worker that are sent and not yet taken: the others go on while one takes ten times as long
+WINDOW = 12  # jobs sent per worker: the others continue while one takes ten times as long
 
 
 def map_in_order(

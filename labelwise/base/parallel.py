@@ -25,11 +25,11 @@ import psutil
 from labelwise.base.errors import InputError
 from labelwise.base.jobs import MapJobs, map_in_order, scheduler_address
 
-# Yields what is iterated over; takes a name for it, how many items there are, if that isn't their len, and what each
+# Yields the items of an iterable; takes a name for it, how many items there are, if that isn't their len, and what each
 # stands for.
 Progress = Callable[..., Iterable[Any]]
 MEASURES = ("pss", "uss", "rss")  # of memory, the best first
-SHARED = Path("/dev/shm")  # noqa: S108  where Linux keeps memory that processes share, in a container perhaps 64 MB
+SHARED = Path("/dev/shm")  # noqa: S108  Linux's shared memory; often 64 MB in a container
 TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
 
 
@@ -144,7 +144,7 @@ def _quota(group: Path) -> float:
         else:
             quota, period = ((group / f"cpu.cfs_{name}_us").read_text(encoding="utf8") for name in ("quota", "period"))
         return int(quota) / int(period) if int(quota) > 0 else math.inf
-    except (OSError, ValueError):  # no such file; the word `max`
+    except (OSError, ValueError):  # no such file, or the word `max`
         return math.inf
 
 

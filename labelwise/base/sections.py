@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 from labelwise.base.errors import InputError
 
 CONFIGS = Path("configs")
-DEFAULT_TARGET_F1 = 0.8  # what the lower end of the interval of F1 must reach
+DEFAULT_TARGET_F1 = 0.8  # lower end of the interval of F1
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 

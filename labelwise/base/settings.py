@@ -23,9 +23,9 @@ Kind = TypeVar("Kind")
 Section = TypeVar("Section", bound=msgspec.Struct)
 
 PROJECT = Path("project.yml")
-DATASETS = "datasets.yml"  # the declarations of a folder
-CONVERSION = "labelwise-brat.json"  # the mark of a folder of tasks that `convert-brat` has written
-DUPLICATE_KEY = re.compile('key "(.*)" with value', re.DOTALL)  # as ruamel.yaml says which key is there twice
+DATASETS = "datasets.yml"  # declarations of a folder
+CONVERSION = "labelwise-brat.json"  # mark of a folder of tasks by `convert-brat`
+DUPLICATE_KEY = re.compile('key "(.*)" with value', re.DOTALL)  # ruamel.yaml's message about a repeated key
 # The errors of YAML's decoder: values may not be what their tags say, as in `!!int ""`, or `2020-13-01`, a date.
 YAML_ERRORS = (YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
@@ -47,7 +47,9 @@ def read_section(
         return kind()
     kind_of_file: Any = dict[str, Any] | None
     content = decode_yaml(project.read_bytes(), kind_of_file, str(project), "write it as weasel reads it") or {}
-    check_removed(project, content, REMOVED if name != "tokenizer" else {})  # that section has a separate file
+    check_removed(
+        project, content, REMOVED if name != "tokenizer" else {}
+    )  # the section `tokenizer` has a separate file
     section = content.get(name) or {}
     types = {field.name: field.type for field in msgspec.structs.fields(kind) if field.name not in other}
     allowed = f"its keys are {', '.join(types)}"

@@ -16,7 +16,7 @@ import msgspec
 SpanKey = tuple[int, int, str]  # start and end, label
 Ranged = TypeVar("Ranged", bound=tuple[Any, ...])  # start and end come first
 State = Literal["partial", "none"]  # of a label that a text isn't complete for
-# The errors of msgspec for JSON: bytes that aren't UTF-8 and deep nesting have exceptions of their own.
+# msgspec's errors for JSON: other exceptions for bytes that aren't UTF-8, and for deep nesting.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 KEY_BYTES = 12
 MAX_CONTEXT_CHARS = 200  # characters of a sentence on either side of a span
@@ -111,7 +111,7 @@ def times(count: int) -> str:
 
 
 def describe_seconds(seconds: float) -> str:
-    """Format a duration, rounded for somebody who waits.
+    """Format a duration, rounded.
 
     >>> describe_seconds(3), describe_seconds(44), describe_seconds(89), describe_seconds(100)
     ('5 seconds', '45 seconds', '90 seconds', '2 minutes')

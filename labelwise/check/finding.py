@@ -13,7 +13,7 @@ from labelwise.base.text import SpanKey, sentence_around, text_key, times
 from labelwise.check.findings import CheckedDoc, Correction, Kind, Place
 from labelwise.corpus.answers import AnswerPlace, read_answers
 
-MIN_SCORE = 0.0  # log-odds of a finding that is listed: it is more likely to be right than not
+MIN_SCORE = 0.0  # log-odds of a listed finding: more likely right than wrong
 MAX_SLIPS_SHARE = 0.01  # of a label's spans: above this share, findings of one kind count for less
 DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 

@@ -22,9 +22,9 @@ from spacy_per_label.decode import FoundSpans, Layout, forward_backward
 from spacy_per_label.targets import BEGIN, IN, LAST, UNIT
 
 Kind = Literal["missing", "spurious", "wrong label", "wrong boundaries"]
-MIN_LOG_ODDS = 1.0  # log-odds of its counts from which a form is proposed
-MIN_TIMES = 3  # times that it must be marked
-MAX_FORM_LOG_ODDS = 3.0  # log-odds that forms add at most, because texts repeat themselves
+MIN_LOG_ODDS = 1.0  # log-odds of a form's counts to propose it
+MIN_TIMES = 3  # annotated occurrences
+MAX_FORM_LOG_ODDS = 3.0  # limit of a form's log-odds, because texts repeat themselves
 MIN_PROBABILITY = 1e-4
 
 Place = tuple[int, int, int]  # start and end in tokens, number of the label
@@ -160,7 +160,7 @@ def find_corrections(doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold 
     candidates = sorted(_candidates(evidence), key=lambda item: (-item[0], item[1].proposed is None, str(item[1])))
     for _, correction in candidates:
         involved = {span for span in (correction.current, correction.proposed) if span}
-        # A missing span that overlaps one of its label is a question of that one's boundaries.
+        # A missing span that overlaps a span of its label is a question of that span's boundaries.
         missing = correction.proposed if correction.current is None else None
         settled = missing and any(_clash(missing, span) for span in evidence.gold)
         if correction.score > 0 and changed.isdisjoint(involved) and not settled:
@@ -171,7 +171,7 @@ def find_corrections(doc: StoredDoc, forms: SurfaceForms, prediction: OutOfFold 
 
 
 def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
-    """Yield every change, with the score by which changes of the same span compete."""
+    """Yield every change with its score; changes of the same span compete."""
     missing = {place: evidence.score(None, place) for place in evidence.proposed}
     for place, score in missing.items():
         yield score, Correction(None, place, score)
@@ -187,7 +187,7 @@ def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
             elif place[:2] == span[:2]:
                 yield change, Correction(span, place, change)
             elif _clash(place, span) and change > 0:
-                # Only one of two spans of a label that overlap can be right: that this one is wrong adds nothing.
+                # Only one of two overlapping spans of a label can be right: evidence against this one adds nothing.
                 yield max(change, wrong), Correction(span, place, max(change, wrong))
 
 

@@ -18,7 +18,7 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.surface_forms import SurfaceForms
 
 What = Literal["first word", "last word"]
-MIN_TIMES = 3  # times that each way must occur
+MIN_TIMES = 3  # occurrences of each boundary
 MAX_FINDINGS = 1000  # findings of one label, edge and kind of word
 PRIOR = 1.0
 HYPHENS = frozenset("-‐‑–")

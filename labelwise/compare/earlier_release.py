@@ -28,7 +28,7 @@ NAMES = {
     "otherwise": "other_label",
     "tokens": "misaligned",
 }
-KEPT = {"otherwise"}  # columns that are named as values were
+KEPT = {"otherwise"}  # columns with the name of a former value
 VALUES = ("kind", "cause")
 
 

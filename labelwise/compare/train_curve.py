@@ -59,7 +59,7 @@ class TrainCurve(msgspec.Struct, kw_only=True):
 def measure_curve(
     predicted: Mapping[str, Tables], texts: Mapping[str, int], labels: Sequence[str], pipeline_digest: str
 ) -> TrainCurve:
-    """Compare predictions of dev with those of the pipeline trained on half of train.
+    """Compare each share's predictions of dev with the predictions after half of train.
 
     predicted, texts (Mapping): by share, "half" first and "all" last; tables of dev, and numbers of training texts.
     """

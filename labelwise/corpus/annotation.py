@@ -20,9 +20,9 @@ from labelwise.base.text import SpanKey, State, evaluable
 
 Coverage = Literal["by-label", "drop", "outside"]
 
-# As in `spacy_per_label.known`, which isn't imported: a merge would depend on the recognizer, and run again with it.
+# As in `spacy_per_label.known`, which isn't imported, or a merge would run again when the recognizer changes.
 GOLD = "gold"
-INCORRECT = "incorrect_spans"  # the name that the configs give to spaCy's ner component
+INCORRECT = "incorrect_spans"  # the configs' name for spaCy's ner component
 USER_DATA = "labelwise"
 DATASET = "dataset"  # a key of groups: the names of datasets
 _decode = msgspec.msgpack.Decoder().decode

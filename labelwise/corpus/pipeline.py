@@ -21,10 +21,10 @@ from labelwise.corpus.tokenizer import MAX_LENGTH, LearningTokenizer, make_nlp, 
 Item = TypeVar("Item")
 Points = dict[str, dict[str, Any]]
 BATCH_WORDS = 4000  # approximate words of a batch
-MAX_STRINGS = 20_000  # in a vocabulary, of about half a kilobyte each
+MAX_STRINGS = 20_000  # in a vocabulary, about half a kilobyte each
 # Texts whose tokens are compared: the first ones, a random sample, as they are sorted by digest.
 MAX_CHECKED_TEXTS = 100
-MAX_SHOWN_TOKENS = 5  # tokens, from the first that differs
+MAX_SHOWN_TOKENS = 5  # tokens, from the first difference
 
 
 def load_pipeline(model: Path) -> Language:

@@ -20,7 +20,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.columns import OWN, Columns
 from labelwise.corpus.manifest import TABLES, read_manifest
 
-GROUP_ROWS = 2**13  # of a row group, in its largest table: with 16,384, a merge takes 11 MB more
+GROUP_ROWS = 2**13  # rows of the largest table in a row group; with 16,384, a merge takes 11 MB more
 
 _labels = pa.list_(pa.string())
 TEXTS = pa.schema(
@@ -51,10 +51,10 @@ ROWS = pa.schema(
         "reason": pa.string(),
         "detail": pa.string(),
         "kept_row": pa.int32(),
-        "covered": _labels,  # those for which the row counts
-        "superseded": _labels,  # those for which another row of the same person counts,
-        "superseded_by": pa.list_(pa.int32()),  # which is this one; null where several count
-        "version": _labels,  # those for which it is its annotator's latest work, if others annotated the text, too
+        "covered": _labels,  # labels for which the row counts
+        "superseded": _labels,  # labels for which another row of the same person counts,
+        "superseded_by": pa.list_(pa.int32()),  # and that row; null where several count
+        "version": _labels,  # labels for which it is its annotator's latest work, if others annotated the text, too
         "review": pa.bool_(),  # it decides between several annotators
         "out_of_order": pa.bool_(),  # the latest by time, though another file is declared as a later export
     }

@@ -43,5 +43,5 @@ def read_groups_with_docs(
     for group in read_groups(corpus, merged=merged, stopped=stopped, columns=only):
         of_group = ((key, next(docs[split])) for key, split in read_columns(group.texts, "text", "split") if split)
         yield group, of_group
-        for _ in of_group:  # the Docs that were left
+        for _ in of_group:  # the remaining Docs
             pass

@@ -65,7 +65,7 @@ def _marks() -> str:
 
     Marks that turn the sign before them into an emoji are omitted: they are separate tokens.
     """
-    places = chain(range(0x300, 0x20000), range(0xE0100, 0xE01F0))  # there are none elsewhere
+    places = chain(range(0x300, 0x20000), range(0xE0100, 0xE01F0))  # no other code points are marks
     codes = [code for code in places if category(chr(code))[0] == "M" and code not in EMOJI_MARKS]
     runs = (list(run) for _, run in groupby(enumerate(codes), lambda pair: pair[1] - pair[0]))
     return "".join(rf"\U{run[0][1]:08X}-\U{run[-1][1]:08X}" for run in runs)
@@ -86,7 +86,7 @@ def read_rules(project: Path | None) -> TokenizerRules:
 
 
 def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:
-    """Write language, rules and block, from which `make_nlp` makes the same tokenizer."""
+    """Write language, rules and block, for `make_nlp` to make the same tokenizer."""
     content = {"lang": nlp.lang, **msgspec.to_builtins(rules), "block": nlp.config["nlp"]["tokenizer"]}
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-MAX_NAMED_LABELS = 6  # labels that a warning names
+MAX_NAMED_LABELS = 6
 
 
 class ScoreWarning(NamedTuple):

@@ -24,10 +24,10 @@ SPLIT_FOLDERS: Mapping[str, Split] = {
 }
 Log = Callable[[str], object]
 CONF = "annotation.conf"  # brat's own: the labels that annotators could choose
-MIN_COMMON_TEXTS = 2  # common texts from which the meaning of folders has to be declared
-MIN_LABEL_SPANS = 10  # spans from which the labels of a folder are meaningful
-MAX_LABEL_FOLDERS = 50  # folders that may be labels
-MAX_NAMED_FOLDERS = 6  # folders that a message names
+MIN_COMMON_TEXTS = 2  # common texts of two folders whose meaning must be declared
+MIN_LABEL_SPANS = 10  # spans of a folder whose labels are meaningful
+MAX_LABEL_FOLDERS = 50
+MAX_NAMED_FOLDERS = 6
 SECTION = re.compile(r"^\[(\w+)\]\s*$")
 
 

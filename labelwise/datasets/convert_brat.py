@@ -29,7 +29,7 @@ from labelwise.sources.brat import (
 )
 from labelwise.sources.files import printable, stat_of
 
-OLD_MARKS = ("report.json", "problems.jsonl", DATASETS)  # of releases up to 0.2
+OLD_MARKS = ("report.json", "problems.jsonl", DATASETS)  # releases up to 0.2
 
 
 class Conversion(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -25,8 +25,8 @@ from labelwise.corpus.manifest import is_corpus
 from labelwise.sources.files import read_file
 from labelwise.sources.json_text import BOM
 
-DECISIONS = "decisions.jsonl"  # the file in a project's folder of decisions to which new ones are added
-MAX_SHOWN_CHARS = 100  # characters of a bad row
+DECISIONS = "decisions.jsonl"  # new decisions are added to this file in a project's folder
+MAX_SHOWN_CHARS = 100
 
 Offset = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Offsets = tuple[Offset, Offset]

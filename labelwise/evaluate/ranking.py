@@ -7,8 +7,8 @@ from labelwise.base.counts import Scores
 from labelwise.base.sections import DEFAULT_TARGET_F1
 from labelwise.evaluate.scores import Metrics, Mistakes
 
-MAX_BORDERLINE = 0.02  # of F1, by which trainings on two machines differ, because these round differently
-MIN_TEST_SPANS = 20  # gold spans in test, below which a label's scores say little
+MAX_BORDERLINE = 0.02  # trainings on two machines differ by so much F1, because these round differently
+MIN_TEST_SPANS = 20  # with fewer, a label's scores say little
 Verdict = Literal["ready", "borderline", "not ready", "too few test spans", "not scored"]
 UNDECIDED: tuple[Verdict, ...] = ("too few test spans", "not scored")
 

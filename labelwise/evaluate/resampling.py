@@ -13,7 +13,7 @@ import numpy as np
 BLOCK = 64  # docs per addition
 CONFIDENCE = 0.95
 MAX_TERM = 0.02  # of the series for Student's t, the last term as a share of the normal quantile
-MIN_UNITS = 5  # docs from which an interval is computed; docs/benchmarks.md says how often it holds
+MIN_UNITS = 5  # docs for an interval; docs/benchmarks.md says how often it holds
 
 
 def f_scores(counts: np.ndarray) -> np.ndarray:
@@ -133,7 +133,7 @@ def students_t(degrees: np.ndarray, tests: int = 1) -> np.ndarray:
 
 def _integrate_t(degrees: float, tail: float) -> float:
     """Return the quantile of Student's t with upper tail `tail`, by integrating its density over t = sinh(x)."""
-    x = np.linspace(40, 0, 8001)  # one degree's density falls as exp(-x)
+    x = np.linspace(40, 0, 8001)  # with one degree, the density falls as exp(-x)
     density = np.cosh(x) * (1 + np.sinh(x) ** 2 / degrees) ** (-(degrees + 1) / 2)
     above = density.cumsum() - density / 2
     return float(np.sinh(np.interp(tail, above / above[-1] / 2, x)))

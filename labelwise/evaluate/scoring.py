@@ -29,7 +29,7 @@ from labelwise.evaluate.scores import Aimed, Groups, GroupScores, Metrics, Mista
 from labelwise.evaluate.tables import Tables
 from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
 
-GROUPS = 20  # values of a key whose texts are scored, those with the most
+GROUPS = 20  # values of a key to score: those with the most texts
 
 
 def measure(

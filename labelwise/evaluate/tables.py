@@ -25,8 +25,8 @@ from labelwise.corpus.surface_forms import SurfaceForms
 from labelwise.evaluate.predictions import PredictedDoc
 
 GROUP = 1024  # texts of a row group
-MIN_UNANNOTATED = 5  # times that train must have a form without the label to contradict gold
-MAX_ANNOTATED_SHARE = 0.05  # the share of these at which it may still annotate the form
+MIN_UNANNOTATED = 5  # unannotated occurrences in train that contradict gold
+MAX_ANNOTATED_SHARE = 0.05  # and the share of annotated ones that doesn't matter
 # Why a span is missed: another prediction overlaps it; or by what train has of its form. Gold without token boundaries
 # has the cause MISALIGNED in any case.
 MISALIGNED = "misaligned"
@@ -44,8 +44,8 @@ TEXTS = pa.schema(
         "unknown": pa.list_(pa.string()),  # unannotated labels; all others are complete or partial
         "rejected": pa.list_(SPAN),
         "overlaps": pa.bool_(),  # some gold spans overlap
-        "unit": pa.string(),  # digest of what it shares with other texts; the key of a text that shares nothing
-        "groups": pa.list_(pa.struct([("by", pa.string()), ("value", pa.string())])),  # by which scores are divided
+        "unit": pa.string(),  # digest of the group of dependent texts, or the text's key
+        "groups": pa.list_(pa.struct([("by", pa.string()), ("value", pa.string())])),  # for scores of groups
         "seen": pa.bool_(),  # in train or dev of the pipeline; null if it has no digests
     }
 )
@@ -65,7 +65,7 @@ PAIRS = pa.schema(
         "gold_text": pa.string(),  # its words, with each run of white space made one space
         "predicted_text": pa.string(),
         "probability": pa.float64(),  # of the predicted span
-        "gold_probability": pa.float64(),  # of the gold span, if it was found, perhaps inside of another
+        "gold_probability": pa.float64(),  # of the gold span, if it was predicted, also inside another span
         # How often train annotates the words of gold, or else of the prediction, with the label; how often it has them
         # without it, in texts that are complete for it; and with the other label that they have most often.
         "annotated": pa.int32(),

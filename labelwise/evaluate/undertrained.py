@@ -5,9 +5,9 @@ import numpy as np
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SplitMetrics
 
-MIN_SEEN_MISSED = 10  # gold spans whose words train marks: how many must be missed to say something
-MIN_GAIN = 0.01  # what twice the steps must add to F1 on dev
-MIN_F = 0.1  # of F1 on dev, the best one: a training that never reaches it is broken
+MIN_SEEN_MISSED = 10  # missed gold spans with words annotated in train
+MIN_GAIN = 0.01  # F1 on dev that twice the steps must add
+MIN_F = 0.1  # best F1 on dev; a training below it is broken
 
 
 def is_broken(curve: Curve | None, dev_gold: int) -> bool:

@@ -17,9 +17,9 @@ from labelwise.export.standoff import brat_label, standoff
 from labelwise.sources.brat import PREDICTIONS, SUFFIXES, digest_of
 from labelwise.sources.files import read_file
 
-MAX_NAME_BYTES = 200  # bytes of a name
+MAX_NAME_BYTES = 200  # of a file's name
 CONFIG, LIST, LEFT_OUT = "annotation.conf", "documents.tsv", "left_out.tsv"
-OVERLAP = "<OVERLAP>\tArg1:<ENTITY>, Arg2:<ENTITY>, <OVL-TYPE>:<ANY>"  # has brat accept spans that overlap
+OVERLAP = "<OVERLAP>\tArg1:<ENTITY>, Arg2:<ENTITY>, <OVL-TYPE>:<ANY>"  # lets brat accept overlapping spans
 # Lines that aren't spans, by their first character.
 KINDS = {"R": "relations", "*": "equivalences", "E": "events", "A": "attributes", "M": "attributes"}
 KINDS |= {"N": "normalizations", "#": "notes"}
@@ -106,7 +106,7 @@ def write_config(folder: Path, labels: Sequence[str], originals: Originals) -> N
             name: [f"{one}\t{', '.join(sorted(some))}" for one, some in sorted(types.items())]
             for name, types in arguments.items()
         }
-        # All four sections have to be there.
+        # brat needs all four sections.
         sections = {"entities": entities, **lines, "relations": [OVERLAP, *lines["relations"]]}
         content = "\n".join("\n".join((f"[{name}]", *some, "")) for name, some in sections.items())
         config.write_text(content, encoding="utf8")

@@ -10,7 +10,7 @@ import msgspec
 from labelwise.annotations import REJECTED, UNCOVERED
 from labelwise.export.source import ExportDoc, Exported, ExportSource
 
-TURN = 0.618  # of the color circle, from one label to the next: neighbors differ
+TURN = 0.618  # of the color circle, between neighboring labels, so that they differ
 
 
 def write_label_studio(source: ExportSource, folder: Path) -> Exported:
@@ -41,10 +41,10 @@ def make_task(doc: ExportDoc, source: ExportSource) -> dict[str, Any]:
         result["score"] = score
     data = {"text": doc.text, "doc": doc.name}
     if doc.predicted:
-        # Certainty, by which its table of tasks can be sorted.
+        # Certainty, to sort Label Studio's table of tasks.
         certainty = {"score": max(0.0, 1 - doc.mistakes_per_word())} if source.certain else {}
         return {"data": data, "predictions": [{"model_version": source.version, "result": results, **certainty}]}
-    # It takes imported annotations for ground truth, which would win over all others, unless they say otherwise.
+    # By default, it takes imported annotations for ground truth, which would win over all others.
     known = {key: value for key, value in ((UNCOVERED, doc.unknown), (REJECTED, doc.rejected)) if value}
     return {"data": data | known, "annotations": [{"ground_truth": False, "result": results}]}
 

@@ -35,8 +35,8 @@ from labelwise.sources.files import find_files, printable, read_file
 from labelwise.sources.normalize import Move
 from labelwise.sources.offsets import Fragments, choose_reading, join, last_end, to_code_points
 
-MAX_NAMED = 3  # documents in a message
-APART = ("annotators", "labels")  # meanings of folders with separate spans
+MAX_NAMED = 3  # documents named in a message
+APART = ("annotators", "labels")  # folders with separate spans
 NUMBERED = re.compile(r"T([0-9]+)")
 
 

@@ -26,7 +26,7 @@ def write_together(source: ExportSource, folder: Path) -> Exported:
     """Write all labels to all.jsonl, and rejected spans to verdicts.jsonl."""
     with (folder / "all.jsonl").open("wb") as file:
         for doc in source.read():
-            # So that a merge doesn't take what nobody has looked for as missing; who saves a prediction has looked.
+            # Then a merge doesn't take unannotated labels as absent; saving a prediction makes it complete.
             more = {UNCOVERED: doc.unknown} if doc.unknown and not doc.predicted else {}
             # Spans of two labels may overlap, which `ner_manual` can't show.
             file.write(encode_task(doc, doc.spans, source.tokenize, _view_id="spans_manual", **more))
@@ -139,7 +139,7 @@ def _verdicts_by_label(doc: ExportDoc) -> Verdicts:
 
 
 def write_verdicts(source: ExportSource, folder: Path, judge: Callable[[ExportDoc], Verdicts]) -> Counter[str]:
-    """Write verdicts.jsonl, if any: a row per judged span, as in `ner.teach`; count rows by label."""
+    """Write verdicts.jsonl, if any: a row per reviewed span, as in `ner.teach`; count rows by label."""
     rows = Counter[str]()
     path = folder / f"{VERDICTS}.jsonl"
     with path.open("wb") as file:
@@ -170,7 +170,7 @@ def encode_task(
     values = {DOCUMENT: doc.name, PREDICTED: "yes" if doc.predicted else ""}
     meta = {**meta, **{name: value for name, value in values.items() if value}}
     keys: dict[str, Any] = {"tokens": tokens, "_view_id": "ner_manual", "spans": spans}
-    # What nobody has looked at has no answer, and a mark, which the merge knows: see `annotations.Task`.
+    # An unreviewed prediction has no answer, and a mark for the merge: see `annotations.Task`.
     if not doc.predicted:
         keys["answer"] = "accept"
     if meta:

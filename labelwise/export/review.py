@@ -67,7 +67,7 @@ def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Col
     return Reviewed(tasks, len(without_text))
 
 
-Tasks = Callable[[StoredDoc, Sequence[str]], Iterator[bytes]]  # makes the tasks of a text, given the corpus's labels
+Tasks = Callable[[StoredDoc, Sequence[str]], Iterator[bytes]]  # from a text and the corpus's labels
 
 
 def _find_dropped(group: Group) -> Iterator[tuple[str, Tasks]]:
@@ -77,7 +77,7 @@ def _find_dropped(group: Group) -> Iterator[tuple[str, Tasks]]:
 
 
 def _find_disagreements(group: Group) -> Iterator[tuple[str, Tasks]]:
-    """Yield the keys of texts that people annotated differently, without a review."""
+    """Yield the keys of texts with differing annotators and no review."""
     settled = find_settled(group)
     for key, labels in find_versions(group):
         differing = {

@@ -225,7 +225,7 @@ def read_tasks(folder: Path) -> Iterator[ExportDoc]:
         for path, _ in dataset.files:
             for task in read_items(path):
                 if isinstance(task, Problem):
-                    if task.file:  # of brat, which couldn't be converted
+                    if task.file:  # brat's, not converted
                         continue
                     raise InputError(f"{path}:{task.line}: not a task of convert-brat ({task}); run it again")
                 if task.predicted:

@@ -22,9 +22,9 @@ from labelwise.merge.rules.decisions import DecisionOutcome
 from labelwise.merge.rules.one_text import Merged
 from labelwise.merge.rules.to_doc import Projection
 
-SPAN_REASONS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN, Reason.OTHER_LABEL)  # of problems with less than a row
+SPAN_REASONS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN, Reason.OTHER_LABEL)  # problems of spans, not of rows
 STATES = ("complete", "partial")
-BATCH_ROWS = 2**12  # that a job holds before it writes them
+BATCH_ROWS = 2**12  # held before they are written
 SIZE = struct.Struct("<Q")  # of a batch, in bytes
 NOBODY = (None, False)  # who, anonymous
 NO_SPAN = (None, None, None)  # label, renamed, verdict

@@ -29,16 +29,16 @@ from labelwise.sources.normalize import Move
 # which differs where the text was joined with another one; and the size of what follows.
 HEAD = struct.Struct(f">{KEY_BYTES}sII{KEY_BYTES}sI")
 TEXT = 0
-BLOCK = struct.Struct("<qq")  # the place of the block before, or -1, and the size of the records
-FORM = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}sII")  # the key of a form, that of its text, the place of the task
-SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # the key of a text, and that of the first one with its form
+BLOCK = struct.Struct("<qq")  # place of the block before, or -1; size of the records
+FORM = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}sII")  # keys of a form and of its text; place of the task
+SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # keys of a text and of the first text with its form
 SOURCE_BYTES = 2**23  # per bucket
 LEAST_BITS, MOST_BITS, MOST_BLOCKS = 3, 8, 2**15
-WAITING_BYTES = 2**22  # that a writer holds
-MAX_BUCKET_BYTES = 2**23  # bytes, which a worker holds, from which a bucket is cut again, by CUT_BITS
+WAITING_BYTES = 2**22  # held by a writer
+MAX_BUCKET_BYTES = 2**23  # held by a worker; a larger bucket is cut again, by CUT_BITS
 CUT_BITS = 4
-MAX_COUNTED_TASKS = 2**15  # tasks, up to which texts are counted rather than estimated
-MAX_KNOWN_TEXTS = 2**15  # texts that a process knows to be written
+MAX_COUNTED_TASKS = 2**15  # with more tasks, texts are estimated
+MAX_KNOWN_TEXTS = 2**15  # texts that a process remembers as written
 
 encode_task = msgspec.msgpack.Encoder().encode
 decode_task = msgspec.msgpack.Decoder(Task).decode

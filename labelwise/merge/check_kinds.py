@@ -37,8 +37,8 @@ from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings
 
 MAX_LISTED = 6  # names in a sentence
-MAX_TEXTS, MAX_CHARS = 20_000, 2**21  # of the sample of texts
-CONTEXT_CHARS = 20  # of a text, shown on either side of a span
+MAX_TEXTS, MAX_CHARS = 20_000, 2**21  # in the sample of texts
+CONTEXT_CHARS = 20  # on either side of a quoted span
 
 
 class Evidence(NamedTuple):

@@ -66,17 +66,17 @@ from labelwise.sources.brat import DEFAULTS
 from labelwise.sources.formats import SUFFIXES, TABLES
 from labelwise.sources.offsets import OTHER_TEXTS
 
-MIN_SPANS = 10  # or rows, below which chance is an explanation
+MIN_SPANS = 10  # or rows; fewer may be chance
 MIN_OFF_TOKENS = 1 / 6  # share of a dataset's spans
 MIN_EMPTY, MIN_EMPTY_SHARE = 5, 1 / 4  # of the annotated documents of a brat corpus
 MIN_COPIES = 0.9  # share of a dataset's answers
-MIN_SAME_SPANS = 0.8  # share of a label's spans that are another label's, too
+MIN_SAME_SPANS = 0.8  # share of a label's spans that another label has, too
 MIN_OTHER_SPLIT = 0.1  # share of a dataset's rows
 MIN_SAME_PERSON_F = 0.97  # F1 between two annotators
 MIN_TEST_TEXTS = 20
-MIN_OTHER_NAME = 0.2  # share of the spans of two labels that may be one
+MIN_OTHER_NAME = 0.2  # share of the spans of two labels that may be the same
 MAX_SALTS = 1000  # that are tried
-MAX_CHANCE = 0.001  # that two labels that occur independently share no text
+MAX_CHANCE = 0.001  # probability that two independent labels share no text
 MIN_OVERLAPPED = 0.8  # share of a label's spans
 USED = (
     Reason.ENTITY,
@@ -154,7 +154,7 @@ def _other_script(data: Data) -> list[Evidence]:
     return [evidence._replace(values={**evidence.values, **words}) for evidence in off if other not in ("", lang)]
 
 
-def _too_few(merged: Merged) -> bool:  # texts, so that no ratio fills the splits
+def _too_few(merged: Merged) -> bool:  # too few texts to fill the splits
     return 0 < sum(merged.ledger.texts[split] for split in SPLITS) < len(SPLITS)
 
 

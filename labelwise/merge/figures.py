@@ -13,7 +13,7 @@ from labelwise.corpus import queries
 from labelwise.corpus.tables import Group, read_columns
 
 SAMPLE = 3
-ALONE = "alone"  # superseded spans that the row that counts lacks, though neither time nor file says which is later
+ALONE = "alone"  # superseded spans that the counting row lacks, if only its line makes it later
 UNUSED = (Reason.MISALIGNED, *SPAN_PROBLEMS)
 OVERLAPPED = (Reason.SAME_SPAN, Reason.NESTED)
 SUPERSEDED = (Reason.SUPERSEDED, Reason.IN_SUPERSEDED)
@@ -68,7 +68,7 @@ def add_figures(all_figures: defaultdict[str, Figures], group: Group) -> None:
     reasons = pc.take(group.spans["reason"], queries.firsts(group.spans))
     spans = group.spans.set_column(group.spans.schema.get_field_index("reason"), "reason", reasons)
     kept = queries.with_kept(group.rows, "row", "dataset")
-    repeated = pc.fill_null(pc.greater(rows["row"][1:], 0), fill_value=False)  # of the text of the row before
+    repeated = pc.fill_null(pc.greater(rows["row"][1:], 0), fill_value=False)  # of the same text as the row before
     pairs = pa.table({"dataset": rows["dataset"][1:], "by": rows["dataset"][:-1]}).filter(repeated)
     overlapped = queries.where(queries.with_kept(group.spans, "span", "dataset"), "reason", OVERLAPPED)
     for name, counts in {

@@ -16,7 +16,7 @@ from labelwise.datasets.entries import write_entries
 from labelwise.merge.check_kinds import Evidence, Kind, Merged, some
 
 MIN_FILES = 5
-MIN_SHARED = 0.5  # share of all labels that a file has, on average: it is lower if each file is for other labels
+MIN_SHARED = 0.5  # average share of all labels in a file: lower if each file is for other labels
 NUMBER = re.compile(r"[0-9]+")
 
 

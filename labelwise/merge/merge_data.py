@@ -49,7 +49,7 @@ from labelwise.merge.same_texts import join_texts, read_same
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import stat_of
 
-TEXT_BYTES = 2**22  # in a partition, on average: a worker holds it all
+TEXT_BYTES = 2**22  # in a partition, on average; a worker holds it
 
 
 def merge_data(
@@ -79,8 +79,8 @@ def merge_data(
     if workers < 0:
         raise InputError(f"--workers {workers}: give a number of processes, or 0 for one per core")
     out, metrics = Path(out).absolute(), Path(metrics) if metrics else None
-    # This finds a bad language or pattern before anything is read, and forked workers share it. Nothing refers to it
-    # here, so that a worker can free it when it has seen many words.
+    # A bad language or pattern is found before anything is read, and forked workers share the tokenizer. No reference
+    # is kept, so a worker can free it after many words.
     load_tokenizer(settings)
     files = [(dataset, file) for dataset in datasets for file in dataset.files]
     sources = [Source(number, dataset, file) for number, (dataset, file) in enumerate(files)]
@@ -175,7 +175,7 @@ def gather_decisions(decisions: Path | None, part: Path, buckets: Buckets) -> di
 def plan_merging(
     sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Buckets, labels: list[str], settings: Settings
 ) -> list[MergeJob]:
-    """Plan the jobs; the number of partitions is a power of two, so that a few more texts rarely change it."""
+    """Plan the jobs; the number of partitions is a power of two, which a few more texts rarely change."""
     texts, text_bytes = buckets.count_texts(sum(counts.tasks for counts in read))
     least = max(1, ceil(texts / settings.docs_per_partition), ceil(text_bytes / TEXT_BYTES))
     partition_bits = (least - 1).bit_length()

@@ -10,8 +10,7 @@ from labelwise.corpus.manifest import MANIFEST, SPLITS, TABLES, is_corpus
 from labelwise.merge.read import Source
 
 NEAR_DUPLICATES = "near_duplicates.jsonl"
-# In the order in which they are replaced: the tables come first, so that the files that a killed merge has left are
-# known to be ours.
+# In the order of their replacement: the tables come first, and identify the files that a killed merge has left.
 FOLDERS = (*SPLITS, "labels")
 OUTPUTS = (*TABLES, *FOLDERS, "tokenizer.json", NEAR_DUPLICATES, IMPORT_CHECKS, MANIFEST)
 

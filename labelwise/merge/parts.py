@@ -20,7 +20,7 @@ from labelwise.merge.partition import MergeJob
 from labelwise.merge.read import ReadCounts, Source
 
 MIN_LENGTH_RATIO = 3  # times as long as a text that may be a part
-BEGIN = 4  # words of a text by which it is looked for
+BEGIN = 4  # words of a text to look for
 WORD = re.compile(r"\S+")
 PART = np.dtype([*PLACE, ("begin", "<u4"), ("length", "<u4"), ("digest", "<u8"), ("dataset", "<u4")])
 

@@ -10,15 +10,15 @@ from labelwise.merge.account import TextResult
 from labelwise.merge.rules.to_doc import Projection
 from labelwise.sources.offsets import ENTITY, OTHER_TEXTS, READINGS, is_inside
 
-MIN_LOST_SPANS = 5  # spans that are lost, from which a reading is tried
-MAX_LEFT_SHARE = 0.2  # of these, that a reading may lose
-MAX_TRIMMED = 8  # characters of white space that may have been trimmed off each side of a span
+MIN_LOST_SPANS = 5  # spans
+MAX_LEFT_SHARE = 0.2  # share of these that a better reading may lose
+MAX_TRIMMED = 8  # white space trimmed off each side of a span
 BEFORE, AFTER = "before", "after"
 # In place of the names of the readings that move each span; and the spans that begin and end inside words.
 MOVES_ALL, INSIDE_WORDS = "", "inside words"
 
-# Of the spans that a reading puts elsewhere, those that are lost as they are (BEFORE), and by it (AFTER), by the number
-# of their file and the reading.
+# Spans that a reading moves and that are lost as they are (BEFORE), and by the reading (AFTER), by the number of their
+# file and the reading.
 Trials = Counter[tuple[int, str, str]]
 
 

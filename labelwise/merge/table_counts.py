@@ -16,7 +16,7 @@ from labelwise.corpus.queries import count, where
 from labelwise.corpus.tables import Group
 
 SUPERSEDED = (Reason.SUPERSEDED, Reason.SAME_ANSWER)
-ANSWERED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # as what the annotators answered
+ANSWERED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # outcomes with the annotators' answer
 
 
 def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]) -> Ledger:

@@ -9,11 +9,11 @@ from labelwise.sources.formats import TABLES
 from labelwise.sources.tags import MIDDLE, find_recurring
 from labelwise.sources.webanno import custom_layers
 
-MIN_PIECES = 0.05  # share of the words of a dataset that continue another one
+MIN_PIECES = 0.05  # share of a dataset's words that continue another word
 MIN_TOKENS = 100  # of a dataset
 TAGGED = (*TABLES, ".parquet")
-MIN_SENTENCES = 10  # in the only text of a dataset
-MAX_FILES = 50  # of a dataset, searched for layers
+MIN_SENTENCES = 10  # in a dataset's only text
+MAX_FILES = 50  # files of a dataset to search for layers
 PIECE = re.compile(r"##\w+")  # as BERT's tokenizer writes them
 SENTENCE_END = re.compile(r" [.!?。！？](?= )")
 

@@ -15,19 +15,19 @@ from labelwise.corpus.tables import read_groups
 from labelwise.merge.check_kinds import Evidence, Kind, Merged, SampledText, largest_first, quote, some
 from labelwise.merge.near_duplicates import PAIR
 
-MIN_WORDS = 1000  # from which a language can be told
-MIN_STOP_WORDS_RATIO = 3  # times as many stop words
-MIN_STOP_WORDS_SHARE = 0.15  # of words that are stop words, from which it is a language
+MIN_WORDS = 1000  # for a language to be recognized
+MIN_STOP_WORDS_RATIO = 3  # of the share of stop words, to that of `lang`
+MIN_STOP_WORDS_SHARE = 0.15  # of stop words in a language's text
 MAX_TOKENS = 2  # in a word
-MAX_WORD_CHARS = 15  # between spaces, on average, of scripts that have spaces
+MAX_WORD_CHARS = 15  # between spaces, on average, in scripts with spaces
 MIN_PARTS = 5
-MIN_TEXT_CHARS = 20  # of texts that seem to be one text, as they differ by one character
-MAX_ALIKE = 50  # texts with one half in common, compared in pairs
+MIN_TEXT_CHARS = 20  # of texts that differ by one character
+MAX_ALIKE = 50  # texts with a common half to compare in pairs
 MAX_PAIRS = 20  # that are shown
-MAX_TEXTS = 1000  # whose script is found
-MIN_KANA = 0.1  # for each Chinese character, in Japanese
+MAX_TEXTS = 1000
+MIN_KANA = 0.1  # per Chinese character, in Japanese
 LETTER = re.compile(r"[^\W\d_]+")
-# The scripts of languages with tokenizers of their own in spaCy.
+# Scripts of languages that have separate tokenizers in spaCy.
 SCRIPTS = {
     "ja": re.compile("[\u3041-\u30ff]"),
     "zh": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),

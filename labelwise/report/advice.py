@@ -37,12 +37,12 @@ from labelwise.report.unanswered import Unanswered
 
 MIN_REMOVED = 3  # errors that a step must remove,
 MIN_REMOVED_SHARE = 0.1  # and the share of the label's errors
-MIN_TEACHABLE_SHARE = 1 / 3  # of a label's errors: how many more texts must teach to be advised
-MIN_BOUNDARIES_SHARE = 0.25  # of wrong boundaries: how many the check must find for all to be a question of policy
+MIN_TEACHABLE_SHARE = 1 / 3  # share of a label's errors that more texts must teach to be advised
+MIN_BOUNDARIES_SHARE = 0.25  # share of wrong boundaries that the check must find for all to be a question of policy
 CASES = 30  # of the random sample, which says how many findings are right
 MAX_TEST_TEXTS = 100  # test texts to annotate, at most
-MIN_UNSCORED = 0.01  # of test texts, that have predictions that can't be scored: below, that is no warning
-MIN_HEAD = (0.1, 5)  # share and number of these below which the warning is the last one
+MIN_UNSCORED = 0.01  # share of test texts with predictions that can't be scored, for a warning
+MIN_HEAD = (0.1, 5)  # share and number of these for the first place among warnings
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
 MIN_CPU_TEXTS = 700  # of train: with fewer, a small transformer found more than cpu in each study (docs/small.md)
 PREDICT = "weasel run predict"
@@ -379,7 +379,7 @@ def next_step(row: RankedLabel, target_f1: float, findings: Counter[str], pairs:
     if row.verdict == "ready":
         return NOTHING
     best = max(removable(row, findings, pairs), key=lambda step: step.removes, default=READ)
-    # Test has too little of it; or it may be good enough, but the interval is too wide, and no rule for a pair is due.
+    # Too few test spans; or the label may be good enough, but its interval is too wide, and no rule for a pair is due.
     if row.verdict in UNDECIDED or ((row.scores.f or 0) >= target_f1 and not best.labels):
         return MORE_TEST
     return best

@@ -33,7 +33,7 @@ from labelwise.evaluate.scores import Metrics, Mistakes
 from labelwise.report.advice import FIX, PREDICT, Step
 
 FOLDER = Path("metrics/forecasts")
-MAX_ASKED = 100  # texts, or cases, of one task
+MAX_ASKED = 100  # texts or cases of a task
 MIN_FOLLOWED = 0.5  # of these
 MIN_GAPS = 20  # between answers, for their median
 MAX_PAUSE = 600.0  # seconds: after a longer gap, another session begins

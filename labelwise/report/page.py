@@ -108,7 +108,7 @@ def write_report(
     forecasts = [forecast(task, metrics, results.merge, cases_of, learning) for task in advice.tasks]
     seconds = measure_seconds(corpus) if any(forecasts) and is_corpus(corpus) else {}
     timed = add_notes(advice, forecasts, results.merge, seconds)
-    advice = timed if annotators else add_notes(advice, forecasts, results.merge, {})  # hours are somebody's pace
+    advice = timed if annotators else add_notes(advice, forecasts, results.merge, {})  # hours are a person's pace
     written: list[Forecast] = []
     if metrics.pipeline_digest and not advice.blocked:
         file, common = root / FOLDER / f"{pipeline}.jsonl", baseline.common if baseline else {}

@@ -25,7 +25,7 @@ from labelwise.report.advice import CASES, Shares
 
 FILES = ("training/check-folds/findings.jsonl", "training/check/findings.jsonl")  # the first of this corpus counts
 DECISIONS = "assets/decisions"
-MAX_CASES = 400  # cases on a page, after which no group is added
+MAX_CASES = 400  # on a page, except for the last group
 
 Case = dict[str, Any]  # a row of findings.jsonl, as `check` writes it
 DecidedSpans = set[tuple[str, int, int, str]]  # key of the text, start, end, label

@@ -12,7 +12,7 @@ from labelwise.corpus.manifest import is_corpus
 from labelwise.corpus.tables import read_groups
 from labelwise.evaluate.tables import Tables
 
-MAX_PLACES = 3  # texts of a label that a message names
+MAX_PLACES = 3  # texts that a message names
 COLUMNS = ("text", "dataset", "file", "line", "answer", "label")
 
 

@@ -46,7 +46,7 @@ SUFFIXES = (".ann", ".a1", ".a2")
 DOCUMENT_SUFFIXES = (".txt", *SUFFIXES, ".TXT", *(suffix.upper() for suffix in SUFFIXES))
 PREDICTIONS = "PREDICTED.json"
 READ_SUFFIXES = (*DOCUMENT_SUFFIXES, PREDICTIONS)
-MAX_QUOTED = 200  # characters of a line that a problem quotes
+MAX_QUOTED = 200  # of a quoted line
 MALFORMED = "not `ID<TAB>LABEL START END[;START END...]<TAB>MENTION` with START <= END"
 EMPTY = "empty, or white space alone"
 KINDS = "TERAMN#*"  # text-bound, event, relation, attribute (A, M), normalization, note, equivalence

@@ -33,7 +33,7 @@ from labelwise.sources.tags import (
 
 DOCUMENT_START = "-DOCSTART-"
 WHITE = " \t\r\n\f\v"  # a line of nothing else is blank
-HEAD = 1000  # lines that tell the layout of a file
+HEAD = 1000  # lines that show a file's layout
 NAMED_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*([^\t]+)")
 TOKENS = ("FORM", "TOKEN", "TOKENS", "WORD", "WORDS", "TEXT")
 TAGS = ("NE", "NER", "ENTITY", "ENTITIES", "IOB", "IOB2", "BIO", "TAG", "TAGS", "LABEL", "LABELS")  # the best first

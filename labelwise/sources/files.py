@@ -9,7 +9,7 @@ from labelwise.base.conflicts import find_marker
 from labelwise.base.errors import InputError
 from labelwise.base.settings import CONVERSION, DATASETS
 
-DVC = ".dvc"  # suffix of the files by which DVC tracks the data beside them
+DVC = ".dvc"  # suffix of DVC's files that track data beside them
 PROJECT = "exportedproject.json"  # of INCEpTION's exports: the states of documents; see `webanno`
 EXPORTED, EXPORTED_HEAD = "export.json", b'{"files":{'  # of labelwise's exports: the digests of their files
 NOT_DATA = (".md", ".example", DVC, DATASETS, CONVERSION, PROJECT)  # suffixes of files that are ignored silently

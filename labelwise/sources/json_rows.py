@@ -141,7 +141,7 @@ _decode = msgspec.json.Decoder(_Row).decode
 
 def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Item]:
     short = without_tokens(row)
-    lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be lists other than an empty one of spans
+    lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be other lists than an empty one of spans
     repeated = find_repeated(row) if _may_repeat(short) else ""
     try:
         # Nearly all rows have Prodigy's keys alone, once each, and are decoded once, without their tokens.

@@ -14,7 +14,7 @@ from labelwise.base.errors import InputError
 from labelwise.sources.files import open_file
 from labelwise.sources.foreign import HEAD, name_file
 
-BOM = b"\xef\xbb\xbf"  # some editors begin a file with it
+BOM = b"\xef\xbb\xbf"  # written by some editors
 CHUNK = 2**20
 BYTE = re.compile(r"\(byte (\d+)\)$")  # where msgspec stops reading
 MAX_SHOWN_BYTES = 12  # bytes of it

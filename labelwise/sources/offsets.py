@@ -158,7 +158,7 @@ def choose(
 
 
 def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str:
-    """Choose UTF-16 units, code points or graphemes, by which most offsets end at words.
+    """Choose the reading that ends most offsets at words: UTF-16 units, code points or graphemes.
 
     RETURNS (str): name; the first of these three in a tie, and empty if they never differ.
     """
@@ -184,7 +184,7 @@ def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments
 
 
 def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
-    """Choose the reading by which most mentions quote the text at their offsets.
+    """Choose the reading that makes most mentions quote the text at their offsets.
 
     mentions (Sequence): sorted fragments, with the quoted mention, if any.
     RETURNS (tuple): offset table and name; None and an empty name for code points.

@@ -24,7 +24,7 @@ ROWS = (
     "select example.id, example.content from example where example.id in (select link.example_id from link "
     "join dataset on dataset.id = link.dataset_id where dataset.name = :name) order by example.id"
 )
-OWN_NAMES = "select name from dataset where coalesce(session, 0) = 0 order by name"  # but for those of sessions
+OWN_NAMES = "select name from dataset where coalesce(session, 0) = 0 order by name"  # without sessions
 
 
 def read_database(path: Path, dataset: str, offsets: str = "") -> Iterator[Item]:

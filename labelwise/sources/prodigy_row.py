@@ -31,7 +31,7 @@ from labelwise.sources.clean import RawSpan, clean
 
 COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
 BINARY_VIEWS = ("ner", "spans")
-TAGGED = re.compile(r"<([A-Z][A-Z_-]+)>[^<>]+</\1>")  # words between the tags of a label, such as <PER>
+TAGGED = re.compile(r"<([A-Z][A-Z_-]+)>[^<>]+</\1>")  # words between a label's tags, such as <PER>
 
 
 class ProdigyRow(msgspec.Struct, gc=False):

@@ -13,7 +13,7 @@ from labelwise.corpus.docbin_reader import DAMAGES
 from labelwise.corpus.manifest import find_partition, read_partition
 from labelwise.sources.clean import RawSpan, clean
 
-ENTS = "ents"  # what a declaration calls `doc.ents`
+ENTS = "ents"  # `doc.ents` in a declaration
 
 
 def read_spacy(path: Path, key: str = "") -> Iterator[Item]:

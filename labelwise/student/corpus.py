@@ -2,7 +2,7 @@
 
 1. The teacher predicts the raw texts, file by file, in the folder `predicted` beside the corpus (`predict_files`). A
    killed run resumes there.
-2. Raw texts in the merged corpus are left out, and those that leak its dev or test (`leaks`).
+2. Raw texts in the merged corpus, and leaks of its dev or test (`leaks`), are left out.
 3. The other predictions are complete answers for the teacher's labels, and become Docs as in a merge. Train has these
    Docs and the gold, sorted by key; all else is the merged corpus's.
 

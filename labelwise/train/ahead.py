@@ -46,8 +46,7 @@ def open_background(config: TrainingConfig) -> Iterator[Executor | None]:
             pool.submit(len, ()).result()
         except BrokenExecutor as error:
             raise InputError(KILLED) from error
-        # Now the process alone can write to the pipe of results, so that reading from it ends if it is killed amid a
-        # batch; as long as this process has the other end open, too, it would wait for the rest forever.
+        # With the other end open here, too, reading results would wait forever after the process is killed amid a batch.
         pool._result_queue._writer.close()  # type: ignore[attr-defined]
         yield pool
 

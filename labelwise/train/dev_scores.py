@@ -14,7 +14,7 @@ from labelwise.base.counts import count_spans, score_table
 from labelwise.corpus.annotation import SpanKey, entities
 from labelwise.corpus.docbin_reader import MISSING, StoredDoc
 
-SCORES = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # the scores that weights can be for
+SCORES = ("ents_f", "ents_p", "ents_r", "ents_macro_f")  # scores that can have weights
 
 
 def count_entities(predicted: Iterable[tuple[StoredDoc, Doc]], labels: Sequence[str]) -> np.ndarray:

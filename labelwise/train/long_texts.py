@@ -33,7 +33,7 @@ def cut_doc(doc: StoredDoc, longest: int) -> list[StoredDoc]:
 
 
 def piece(doc: StoredDoc, start: int, end: int) -> StoredDoc:
-    """Return a piece with the spans inside it, also those of its annotation by a merge."""
+    """Return a piece with the spans inside it, also of its annotation by a merge."""
     columns = {name: getattr(doc, name)[start:end] for name in ("words", "spaces", "iob", "labels")}
     for name in ("gold", "rejected"):
         columns[name] = [

@@ -24,7 +24,7 @@ from labelwise.train.ranks import sum_gradients
 from labelwise.train.training import Training
 from labelwise.train.updates import update_within_memory
 
-TRIM = 50  # steps from one to the next after which freed memory is given back
+TRIM = 50  # steps after which freed memory is returned
 
 
 def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:

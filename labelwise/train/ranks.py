@@ -119,7 +119,7 @@ def start_ranks(count: int, floats: int, follow: Callable[[SingleProcess], None]
     with shared_memory_named():
         shared = SharedMemory(create=True, size=size)
     pipes, processes = [], []
-    # In as many threads as the others, PyTorch rounds as they do, and parameters stay equal to the bit.
+    # With the same number of threads in all ranks, PyTorch rounds equally, and parameters stay equal to the bit.
     torch: Any = sys.modules.get("torch")
     threads = torch and torch.get_num_threads()
     try:

@@ -236,7 +236,7 @@ def finish(training: Training) -> Fitted | None:
         fitted = fit(nlp, training.dev.texts())
         if goals:
             fit_points(nlp, training.dev.texts(), goals, training.config.corpus)
-        # A checkpoint may share the files. Saving all anew would give a transformer's config another folder's name.
+        # A checkpoint may share the files. Saving all would put another folder's name in a transformer's config.
         path, settings = folder / "ner" / "cfg", nlp.get_pipe("ner").cfg  # type: ignore[attr-defined]
         for shared in (path, folder / "config.cfg", folder / SEEN_TEXTS, folder / RECORD):
             shared.unlink(missing_ok=True)

@@ -104,7 +104,7 @@ class Training:
         self.losses, self.spent = Counter[str](), Counter[str]()
 
     def __reduce__(self) -> tuple[Callable[..., "Training"], tuple[Any, ...]]:
-        """Pickle what another process makes the training from anew: pipelines hold what can't be sent."""
+        """Pickle the arguments of `remake`, because pipelines can't be pickled."""
         return remake, (self.config, self.state, self.checkpoint)
 
     @contextmanager

@@ -35,7 +35,7 @@ def update_within_memory(training: Training, texts: Sequence[Any], drop: float) 
         fix_random_seed(zlib.crc32(f"{training.settings['seed']}/{step}/{ranks.rank}".encode()))
         losses: dict[str, float] = {}
         words = accumulate(training, step, texts, drop, losses, last)
-        # All ranks must agree: one that went on alone would wait for the others forever.
+        # All ranks must agree: a rank that continued alone would wait for the others forever.
         gathered = ranks.all_gather_object((words, all(map(math.isfinite, losses.values()))))
         too_many = [words for words, _ in gathered if words]
         if not too_many and all(finite for _, finite in gathered):

@@ -5,8 +5,8 @@ from typing import Any
 
 from labelwise.annotations import Reason
 
-# Where a setting decides, the sentence begins with it. `{duplicates}` and so on stand for values of the section merge,
-# as they were when the corpus was merged, and `{dataset}` for the name of the dataset.
+# A sentence begins with the deciding setting. `{duplicates}` and so on stand for values of the section merge at the
+# time of the merge, and `{dataset}` for the name of the dataset.
 ROWS: Mapping[Reason, str] = {
     Reason.MERGED: "",
     Reason.SUPERSEDED: "`duplicates: {duplicates}` in project.yml, unless the entry of {dataset} has its own",
@@ -36,7 +36,7 @@ SPANS: Mapping[Reason, str] = {
     Reason.CROSSING: "`overlap: {overlap}` in project.yml",
     Reason.MISALIGNED: "`alignment: {alignment}` in project.yml, and `infixes` in configs/tokenizer.yml",
     Reason.OUTVOTED: "`annotators: {annotators}` in project.yml",
-    Reason.CONFLICT: "`conflicts: {conflicts}` in project.yml, unless somebody decided about the span",
+    Reason.CONFLICT: "`conflicts: {conflicts}` in project.yml, unless a decision is about the span",
     Reason.REMOVED: "a decision in assets/decisions removed it",
     Reason.REJECTED_MISALIGNED: "`infixes` in configs/tokenizer.yml",
     Reason.NOT_FULLY_ANNOTATED: "`coverage: {coverage}` in project.yml",

@@ -1,4 +1,4 @@
-"""Find rows and spans in the tables of a merge: those of a file's line, of a document, or of words.
+"""Find the rows and spans of a file's line, a document, or words, in the tables of a merge.
 
 1. A place or the name of a document is looked up in the tables. A user writes a path, and the tables have it as its
    entry in `datasets.yml` does: one has to end with the other.
@@ -168,7 +168,7 @@ def _split(asked: str) -> tuple[str, int | None]:
 
 
 def _is_named(name: str, asked: str) -> bool:
-    """Return whether a path that somebody wrote may be a file's name, as declared, or the other way round.
+    """Return whether one of a written path and a declared file name ends with the other.
 
     >>> _is_named("org.jsonl", "assets/prodigy/org.jsonl"), _is_named("assets/org.jsonl", "org.jsonl")
     (True, True)

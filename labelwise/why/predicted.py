@@ -1,7 +1,7 @@
 """Find the annotated spans of train that speak most for each span that a pipeline predicts.
 
 A span's score is the cosine of two gradients; see `influence`. It is 1 if training on it changes the head of the label
-as training on the predicted span would. Vectors of train are computed when they are asked for, a batch at a time.
+as training on the predicted span would. Vectors of train are computed on demand, batch by batch.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""List the rows and the spans that can't be used, and those that somebody has to look at."""
+"""List rows and spans that can't be used, or need a person's attention."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -10,7 +10,7 @@ from labelwise.why.account import Account, Row
 from labelwise.why.deciders import SPLITS, decider, decider_of_text
 from labelwise.why.predicted import PredictedSpan, TrainSpan
 
-MAX_TEXT_CHARS = 150  # characters of a text that are shown
+MAX_TEXT_CHARS = 150  # of a shown text
 
 
 def tell(account: Account, settings: Mapping[str, Any]) -> Iterator[str]:

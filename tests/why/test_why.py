@@ -173,7 +173,7 @@ def test_words_have_the_spans_that_touch_them_and_the_answers_that_have_none(mer
         "  person.jsonl:1, dataset person, ann, binary, reject: merged",
         "    reject PERSON 'Bob\\nSmith' [36, 45]: conflict",
         "      instead: PERSON 'Bob\\nSmith' [36, 45], more.jsonl:1, dataset more, ann",
-        "      decided by `conflicts: accept-wins` in project.yml, unless somebody decided about the span",
+        "      decided by `conflicts: accept-wins` in project.yml, unless a decision is about the span",
         "  more.jsonl:1, dataset more, ann, binary, accept: merged",
         "    PERSON 'Bob\\nSmith' [36, 45]: entity",
     ]

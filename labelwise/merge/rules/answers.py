@@ -15,7 +15,7 @@ Offsets = tuple[int, int]
 Number = int  # of an answer among those about its text
 # Prodigy names an unnamed session after its time.
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
-# The outcomes of answers of some kinds, whatever the others are.
+# Outcomes of answers that are dropped because of their kind.
 LEFT_OUT: Mapping[str, Reason] = {
     "relations": Reason.UNSUPPORTED_INTERFACE,
     "other": Reason.UNSUPPORTED_INTERFACE,

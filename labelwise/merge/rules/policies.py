@@ -71,7 +71,7 @@ def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
     )
 
 
-# The share of the annotators who must have marked a span; with 0, all spans stand.
+# Share of the annotators who must have annotated a span; with 0, all spans count.
 ANNOTATORS = {"half": 0.5, "all": 1, "union": 0}
 
 
@@ -93,7 +93,7 @@ def unknown_annotators(annotators: str, known: Collection[str]) -> list[str]:
     return unknown
 
 
-# Whether the accept of a span stands where another dataset rejects it.
+# Whether an accepted span counts where another dataset rejects it.
 CONFLICTS = {"accept-wins": True, "reject-wins": False}
 
 

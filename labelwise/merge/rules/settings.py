@@ -13,7 +13,7 @@ from labelwise.merge.rules.policies import Policies
 
 NearDuplicates = Literal["report", "group", "off"]
 NAMES = {"no": "nb"}  # codes of languages that spaCy calls otherwise
-MAX_WORDS = 1_000_000  # that a tokenizer sees, in about 20 seconds; making a new one takes 0.2
+MAX_WORDS = 1_000_000  # per tokenizer: about 20 seconds; making a new one takes 0.2
 
 
 class Settings(Policies, frozen=True):

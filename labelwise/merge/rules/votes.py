@@ -5,7 +5,7 @@
 2. If there are adjudications (Prodigy's `review`, Label Studio's ground truth), the latest one decides alone.
 3. Spans that overlap, directly or through others, are one *candidate*: annotators with other boundaries agree that the
    entity exists. It counts if the policy's number of them chose any of its spans.
-4. A candidate that counts has all boundaries that more than half of the annotators chose; else those that most chose;
+4. A candidate that counts has all boundaries that more than half of the annotators chose; else the most frequent ones;
    in a tie the longest, then the first, and others that don't overlap these.
 """
 
@@ -19,7 +19,7 @@ from labelwise.merge.rules.policies import ANNOTATORS, names_in
 
 
 def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, Claims], policy: str) -> list[SpanKey]:
-    """List the accepted spans that too few voters accepted, and nobody else."""
+    """List the accepted spans that too few voters, and no other answers, accepted."""
     lost: list[SpanKey] = []
     for label, answers in voting.items():
         deciding = _ballots(answers, policy) if len(answers) > 1 else ()
