@@ -46,7 +46,7 @@ def open_background(config: TrainingConfig) -> Iterator[Executor | None]:
             pool.submit(len, ()).result()
         except BrokenExecutor as error:
             raise InputError(KILLED) from error
-        # With the other end open here, too, reading results would wait forever after the process is killed amid a batch.
+        # With the other end open here, too, reading results would wait forever if the process is killed amid a batch.
         pool._result_queue._writer.close()  # type: ignore[attr-defined]
         yield pool
 
