@@ -45,8 +45,6 @@ COLUMNS |= {
 
 
 class Scores(NamedTuple):
-    """F1 on dev, F1 and macro F1 on test, and the CPU seconds of the training."""
-
     dev: float
     f1: float
     macro_f1: float
@@ -80,10 +78,7 @@ def copy_weights(earlier: Language, nlp: Language) -> None:
 
 
 def train(corpus: Path, out: Path, seed: int, steps: int, earlier: Path | None = None) -> Scores:
-    """Train `cpu`, from an earlier pipeline's weights or from random ones; score dev and test."""
-
     def make(wanted: TrainingConfig, settings: Any) -> Language:
-        """Make a pipeline with the earlier weights."""
         nlp = make_pipeline(wanted, settings)
         if earlier:
             copy_weights(spacy.load(earlier), nlp)

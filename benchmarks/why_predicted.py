@@ -180,7 +180,6 @@ def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iter
     groups = choose(nlp, json.loads(texts.read_bytes()), Counter(label for *_, label in every), seed)
 
     def keep(row: dict[str, Any]) -> dict[str, Any]:
-        """Write a row, and return it."""
         with kept.open("a", encoding="utf8") as file:
             file.write(json.dumps({"corpus": corpus.stem, "seed": seed, **row}) + "\n")
         return {"corpus": corpus.stem, "seed": seed, **row}

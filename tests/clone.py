@@ -95,7 +95,6 @@ class Clone:
         self.run("git", "commit", "--allow-empty", "-qm", message)
 
     def run(self, *command: str, status: int = 0) -> str:
-        """Run a command of the environment, and return what it prints."""
         done = run_command(command, self.root, self.environment, status)
         return done.stdout + done.stderr
 
@@ -144,7 +143,6 @@ def run_by_weasel(factory: pytest.TempPathFactory) -> tuple[Clone, str]:
 
 
 def make_clone(root: Path) -> Clone:
-    """A clone in which a short training learns something."""
     clone = Clone(root)
     clone.set("steps", "40")
     replace_once(root / "configs/cpu.cfg", "learn_rate = 0.002", "learn_rate = 0.01")
@@ -152,7 +150,6 @@ def make_clone(root: Path) -> Clone:
 
 
 def tracked() -> list[str]:
-    """List the files of the repository that git knows or would know."""
     command = ["git", "ls-files", "-co", "--exclude-standard"]
     names = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
     return [name for name in names if (ROOT / name).is_file()]
@@ -165,7 +162,6 @@ def call_dvc(folder: Path, *command: str) -> None:
 
 
 def replace_once(file: Path, old: str, new: str) -> None:
-    """Replace a part of a file that is there once."""
     text = file.read_text(encoding="utf8")
     assert text.count(old) == 1, (file, old)
     file.write_text(text.replace(old, new), encoding="utf8")

@@ -69,7 +69,6 @@ def real_corpus(name: str) -> Path:
 
 
 def write_jsonl(path: Path, rows: list[Any]) -> None:
-    """Write one row a line; a str is written as it is."""
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(line + "\n" for line in lines), encoding="utf8")
@@ -86,7 +85,6 @@ def task(text: str, *spans: Sequence[Any], label: str = "A", **more: Any) -> dic
 
 
 def write_docs(docs: Iterable[Doc], path: Path) -> None:
-    """Write Docs as the merge does."""
     writer = DocWriter()
     for doc in docs:
         writer.add(stored(doc), [token.idx for token in doc], [token.idx + len(token) for token in doc])
@@ -94,7 +92,6 @@ def write_docs(docs: Iterable[Doc], path: Path) -> None:
 
 
 def stored(doc: Doc) -> StoredDoc:
-    """Make of a Doc what the merge stores of it."""
     columns = doc.to_array([ORTH, ENT_IOB, ENT_TYPE]).T
     groups = ([(span.start, span.end, span.label) for span in doc.spans.get(name, [])] for name in (GOLD, INCORRECT))
     merged = annotation_of(doc) if is_merged(doc) else None
@@ -188,17 +185,14 @@ class Merging:
         return merge_data([self.root / "tasks" / "datasets.yml"], self.root / out, given, **options)
 
     def files(self, out: str = "corpus") -> dict[str, bytes]:
-        """The corpus's files by path, but for those in hidden folders."""
         folder = self.root / out
         files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
         return {name: path.read_bytes() for name, path in files.items() if not name.startswith(".")}
 
     def lines(self, name: str, out: str = "corpus") -> list[Any]:
-        """What each line of one of the corpus's files has."""
         return read_jsonl(self.root / out / name)
 
     def table(self, name: str, out: str = "corpus") -> list[dict[str, Any]]:
-        """The rows of one of the tables of the merge's account."""
         return pq.read_table(self.root / out / f"{name}.parquet").to_pylist()
 
     def problems(self, out: str = "corpus") -> list[tuple[str, str, int, str]]:
@@ -208,7 +202,6 @@ class Merging:
         return [(one["dataset"], one["file"], one["line"], describe(one)) for one in told]
 
     def docs(self, out: str = "corpus") -> dict[str, tuple[str, Doc]]:
-        """The corpus's Docs by text, each with the split that it is in."""
         vocab, docs = Vocab(), {}
         for path in sorted((self.root / out).glob("*/*.spacy")):
             for doc in DocBin().from_disk(path).get_docs(vocab):
@@ -223,7 +216,6 @@ def merging(tmp_path: Path) -> Merging:
 
 
 def words_of(checks: Iterable[ImportCheck]) -> list[str]:
-    """The sentence and the remedy of each check, with the lines to paste."""
     return [" ".join([sentence, remedy, *lines]) for sentence, remedy, lines in map(describe_check, checks)]
 
 
@@ -250,12 +242,10 @@ def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def english_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same corpus with English's tokenizer."""
     return merge_few(tmp_path_factory.mktemp("english"), "en")
 
 
 def save_ruler(folder: Path, *patterns: tuple[str, Any], nlp: Language | None = None) -> Path:
-    """A pipeline that finds, for each label and pattern, a text or what spaCy's rules describe."""
     nlp = nlp or spacy.blank("en")
     rules: Any = nlp.add_pipe("entity_ruler", name="ner", last=True)
     rules.add_patterns([{"label": label, "pattern": pattern} for label, pattern in patterns])

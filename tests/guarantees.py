@@ -125,7 +125,6 @@ UNUSUAL = {"long", "nightly", "gpu"}  # marks of tests that `make test` leaves o
 
 
 def find_marks(file: Path) -> Iterator[tuple[str, bool]]:
-    """Yield each guarantee that a test of a file names, and whether `make test` runs the test."""
     tree = ast.parse(file.read_text(encoding="utf8"))
     whole = [node.value for node in tree.body if isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node)]
     for node in tree.body:
@@ -137,7 +136,6 @@ def find_marks(file: Path) -> Iterator[tuple[str, bool]]:
 
 
 def held_by() -> dict[str, dict[str, bool]]:
-    """By guarantee, the files of tests that name it, each with whether `make test` runs one of these tests."""
     found: dict[str, dict[str, bool]] = {}
     for file in sorted(TESTS.rglob("test_*.py")):
         for name, usual in find_marks(file):
@@ -148,7 +146,6 @@ def held_by() -> dict[str, dict[str, bool]]:
 
 
 def write_page() -> str:
-    """Write the page's text."""
     files = {name: ", ".join(f"`{file}`" for file in found) for name, found in held_by().items()}
     return HEAD + "".join(f"| {sentence} | {files[name]} |\n" for name, sentence in GUARANTEES.items())
 

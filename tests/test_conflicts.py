@@ -21,7 +21,6 @@ EDIT = "a git conflict; edit the file"
 
 
 def conflict(file, before=""):
-    """Write a file that begins with some lines, and has a conflict behind them; return the line of its marker."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(before + SIDES.format("one\n", "other\n"))
     return before.count("\n") + 1
@@ -59,7 +58,6 @@ def test_decide_keeps_a_file_of_decisions_with_a_conflict(tmp_path):
 
 @pytest.fixture(scope="module")
 def committed(tmp_path_factory):
-    """A project whose results are committed, on branch main."""
     made = Repository(tmp_path_factory.mktemp("committed"))
     made.evaluate(4)
     (made.root / "dvc.lock").write_text("schema: '2.0'\nstages: {}\n")
@@ -69,7 +67,6 @@ def committed(tmp_path_factory):
 
 @pytest.fixture
 def evaluated(committed, tmp_path, monkeypatch):
-    """A copy of this project."""
     made = copy(committed)
     made.root = shutil.copytree(committed.root, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)

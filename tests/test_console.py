@@ -23,14 +23,12 @@ from tests.conftest import ROOT, call, run_command, write_jsonl
 
 @pytest.fixture(autouse=True)
 def signals():
-    """Commands get those that whoever started the tests, such as nohup, may have them ignore."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def script(body: str, *arguments: object) -> list[str]:
-    """A command line whose work is the body of a function."""
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     imports = "import os, scripts\nfrom pathlib import Path\nfrom labelwise.base.console import *"
     source = f"{imports}\ndef work():\n{lines}\nrun(work)"

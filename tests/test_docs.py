@@ -82,13 +82,11 @@ NOT_RUN = {
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """Languages and contents of a page's code blocks."""
     found = re.findall(r"(?m)^( *)```(\w*)\n((?:.*\n)*?) *```", page.read_text(encoding="utf8"))
     return [(language, re.sub(f"(?m)^{indent}", "", content)) for indent, language, content in found]
 
 
 def block(page: str, beginning: str, **instead: str) -> str:
-    """The block of a page that begins so, with names that stand for something replaced."""
     content = next(one for _, one in blocks(ROOT / page) if one.startswith(beginning))
     for name, value in instead.items():
         assert name in content
@@ -117,7 +115,6 @@ def test_every_block_is_run_or_says_why_not():
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"(?m)^#+ (.*)", page.read_text(encoding="utf8"))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -220,7 +217,6 @@ def merged(root: Path) -> dict:
 
 
 def answers(label: str, numbers: Sequence[int], time: int = 0, name: str | None = None) -> list[dict]:
-    """Answers for one label as Prodigy exports them, with the ids that two exports have in common."""
     docs = [make_doc(number, labels=(*LABELS, "DATE"), words=60) for number in numbers]
     saved = {"label": name or label, "answer": "accept", "_view_id": "ner_manual"}
     return [
@@ -590,7 +586,6 @@ def test_put_a_pipeline_into_production(project, tmp_path):
 
 
 def decisions(finding: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the page saves of a case in which gold is wrong: to another label, one span is removed, and one added."""
     current, proposed = finding["current"], finding["proposed"]
     changes = [(finding["label"], current, proposed)]
     if current and proposed and current[2] != proposed[2]:

@@ -119,7 +119,6 @@ def test_a_second_repro_does_nothing_but_the_report_which_leaves_its_bytes(by_dv
 
 
 def append(file: Path, text: str) -> None:
-    """Edit a file, at its end."""
     file.write_text(file.read_text(encoding="utf8") + text, encoding="utf8")
 
 
@@ -250,5 +249,4 @@ def test_a_command_opens_its_dependencies_and_outputs_and_nothing_else(by_weasel
 
 
 def is_in(file: str, paths: list[str]) -> bool:
-    """Tell whether a file is one of these, or in such a folder."""
     return any(file == path or file.startswith(f"{path}/") for path in paths)

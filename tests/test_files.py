@@ -20,7 +20,6 @@ from tests.conftest import ROOT, another_process, run_command
 
 @pytest.fixture
 def other_disk(tmp_path):
-    """A folder on another file system."""
     shm = Path("/dev/shm")
     if not shm.is_dir() or shm.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no other file system")

@@ -27,7 +27,6 @@ def no_transformer(monkeypatch, tmp_path):
 
 
 def parse(function, arguments: list[str]) -> dict:
-    """Parse arguments by the command's own options."""
     app = typer.Typer()
     app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": function is spacy_train})(
         function

@@ -24,7 +24,6 @@ def name_of(folder: Path) -> str:
 
 @cache
 def imported(file: Path) -> set[Path]:
-    """The files of the repository that a file imports, anywhere in it."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
         names = []
@@ -38,7 +37,6 @@ def imported(file: Path) -> set[Path]:
 
 
 def allowed(folder: Path) -> set[str]:
-    """What the folder's own `__init__.py` says that it imports."""
     document = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf8")))
     first, last = document.split("\n\n")
     assert "\n" not in first, "one sentence says what the folder is"
@@ -80,7 +78,6 @@ def test_readers_are_siblings():
 
 
 def names_of(file: Path) -> set[str]:
-    """The names that a module defines, or imports, and those of the members of its classes."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

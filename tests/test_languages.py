@@ -27,7 +27,6 @@ NAMES = ["王小明", "李伟", "张丽华", "刘洋", "陈建国", "赵敏"]
 
 
 def make_task(template: str, name: str) -> dict:
-    """A task of one label, PERSON, whose text has a second name."""
     before, after = template.split("{}")
     other = NAMES[NAMES.index(name) - 1]
     text = f"{before}{name}{after}{other}来了。"
@@ -37,7 +36,6 @@ def make_task(template: str, name: str) -> dict:
 
 
 def need_packages(lang: str) -> None:
-    """Skip a language whose tokenizer needs what isn't installed."""
     block = spacy.util.get_lang_class(lang).default_config["nlp"]["tokenizer"]
     for name in packages_of(block):
         pytest.importorskip({"natto-py": "natto"}.get(name, name), reason=f"{lang} needs {name}")

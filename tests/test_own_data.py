@@ -10,7 +10,6 @@ from tests.test_end_to_end import COMMAND_RUN, STAGE_RUN
 
 
 def ends_badly(clone: Clone, *command: str) -> str:
-    """Run a command that ends with an error, on one line; DVC's status is 255, weasel's 1."""
     printed = clone.run("bash", "-c", f"{' '.join(command)} && exit 0; test $? -ne 0 && exit 9", status=9)
     return " ".join(printed.split())
 

@@ -45,7 +45,6 @@ LISTENS, FILE = "--host 127.0.0.1 --no-dashboard", "scheduler.json"
 
 @contextmanager
 def started(folder: Path, *command: object, code: Path = ROOT) -> Iterator[Path]:
-    """Start a command of Dask's in a folder, with the code of another, and end it."""
     environment = {
         **os.environ,
         "PYTHONPATH": f"{code}:{os.environ.get('PYTHONPATH', '')}",
@@ -71,7 +70,6 @@ def worker(folder: Path, *options: object, code: Path = ROOT) -> AbstractContext
 
 
 def address(folder: Path) -> str:
-    """The address of the scheduler, which may be about to start."""
     for _ in range(300):
         with suppress(OSError, ValueError):
             return json.loads((folder / FILE).read_text())["address"]
@@ -81,7 +79,6 @@ def address(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory) -> Iterator[Path]:
-    """The folder of a scheduler and two workers, where a file `where` kills one of them; see `killing`."""
     pytest.importorskip("distributed")
     folder, preload = tmp_path_factory.mktemp("cluster"), ROOT / "tests/killing.py"
     with scheduler(folder), worker(folder, "--nworkers", 2, "--nthreads", 2, "--preload", preload):
@@ -90,7 +87,6 @@ def workers(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture
 def there(tmp_path, monkeypatch) -> Path:
-    """The folder of the test, in which it runs."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -124,7 +120,6 @@ def stage(request, there, merging, demo_corpus, ruler) -> Stage:
 
 
 def write_texts(there: Path) -> None:
-    """Texts in three files and a folder of more than a part has, and a pipeline that finds capitalized words."""
     save_ruler(there / "model", ("NAME", [{"IS_TITLE": True}]))
     (there / "texts/deep").mkdir(parents=True)
     for number in range(1100):

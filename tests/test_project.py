@@ -63,7 +63,6 @@ def imported_files(module: str) -> set[Path]:
 
 
 def needed(command) -> set[str]:
-    """The script that a command runs, and the rooms that it goes through, as whole folders."""
     found = set()
     for module in re.findall(r"-m (scripts\.\w+)", " ".join(command["script"])):
         for path in imported_files(module):
@@ -80,7 +79,6 @@ def outputs(command) -> list[str]:
 
 
 def stages():
-    """The stages of dvc.yaml by the names of their commands, for each pipeline that project.yml has commands for."""
     for name, stage in OF_WORKFLOWS.items():
         for pipeline in PIPELINES if "matrix" in stage else [""]:
             text = yaml.safe_dump(stage, width=1000).replace("${item.pipeline}", pipeline)

@@ -34,7 +34,6 @@ def merge_anew(clone: Clone) -> None:
 
 
 def correct_a_test_text(clone: Clone) -> None:
-    """Delete a span of a text that is in the test split."""
     text = next(doc for doc in read_corpus(clone.root / "corpus", ["test"]) if doc.spans)
     file = (clone.root / "assets/demo/brat" / text.name).with_suffix(".ann")
     file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))

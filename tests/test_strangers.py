@@ -31,8 +31,6 @@ from labelwise.train.training_config import TrainingConfig
 
 
 class Bomb:
-    """Makes a file when it is unpickled."""
-
     def __init__(self, mark: Path) -> None:
         self.mark = mark
 
@@ -51,14 +49,12 @@ def mark(tmp_path) -> Path:
 
 
 def bombs(mark: Path) -> dict[str, Any]:
-    """What a decoder of msgpack might take for an object: bytes, an extension, and numpy's array of objects."""
     packed = pickle.dumps(Bomb(mark))
     array = {b"nd": True, b"type": "|O", b"kind": b"O", b"shape": [1], b"data": packed}
     return {"bytes": packed, "extension": msgspec.msgpack.Ext(1, packed), "array": array}
 
 
 def try_to_read(read: Callable[[], Any], error: type[Exception] = InputError) -> None:
-    """Read what need not be readable."""
     with suppress(error):
         read()
 

@@ -16,7 +16,6 @@ ADDED = '{"text": "Ann Lee saw a cat", "spans": [{"start": 14, "end": 17, "label
 
 
 def add_data(clone: Clone) -> None:
-    """A brat corpus, a dataset of Prodigy's, and one with a label that only it has."""
     made = clone.root.with_name("made")
     clone.run("python", "-m", "scripts.make_demo", str(made), "--format", "both", "--docs", "24", "--labels", "3")
     clone.paste(f"mkdir -p assets/brat assets/prodigy; cp -r {made}/brat assets/brat/mine")
@@ -25,13 +24,11 @@ def add_data(clone: Clone) -> None:
 
 
 def edit(clone: Clone) -> None:
-    """Write the settings."""
     for name, (old, new) in SETTINGS.items():
         replace_once(clone.root / "project.yml", f"\n  {name}: {old} ", f"\n  {name}: {new} ")
 
 
 def use_repository(clone: Clone, root: Path, source: Path, revision: str) -> Clone:
-    """Clone a repository at a revision, as `labelwise`, with the environment of another clone."""
     made = copy(clone)
     made.root = root
     clone.run("git", "clone", "-q", "-o", "labelwise", str(source), str(root))

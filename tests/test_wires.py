@@ -94,7 +94,6 @@ Seen = Callable[[Made], Any]
 
 
 def files(pattern: str = "") -> Seen:
-    """The files whose path matches, but for those that merely tell settings or times."""
     told = r"manifest\.json|tokenizer\.json|resources\.tsv|\.demo\.json|config\.cfg"
     return lambda made: {
         path: content for path, content in made.files.items() if re.search(pattern, path) and not re.search(told, path)
@@ -122,15 +121,12 @@ def printed(pattern: str) -> Seen:
 
 
 def page(pattern: str) -> Seen:
-    """What a pattern finds on the page."""
     return lambda made: [
         re.findall(pattern, content.decode()) for path, content in made.files.items() if path.endswith(".html")
     ]
 
 
 def field(file: str, *keys: str) -> Seen:
-    """A value in a file of JSON, whose first line counts."""
-
     def read(made: Made) -> Any:
         value = json.JSONDecoder().raw_decode(made.files[file].decode())[0]
         for key in keys:
@@ -141,7 +137,6 @@ def field(file: str, *keys: str) -> Seen:
 
 
 def metadata(made: Made) -> Any:
-    """What pip would say of a wheel."""
     return [content for path, content in made.files.items() if path.endswith("METADATA")]
 
 
@@ -713,13 +708,11 @@ class Runner:
         self.forks += 1
 
     def resolve(self, value: Any) -> Any:
-        """Name the folder of inputs."""
         if isinstance(value, list):
             return [self.resolve(one) for one in value]
         return re.sub(r"^@(?=/)", str(self.inputs), value) if isinstance(value, str) else value
 
     def arguments(self, command: str, given: Mapping[str, Any]) -> list[str]:
-        """Write a command line."""
         options: list[str] = []
         positional: list[str] = []
         for one in CLICK[command].params:
@@ -733,7 +726,6 @@ class Runner:
         return [*positional, *options]
 
     def run(self, command: str, given: Mapping[str, Any], section: Mapping[str, Any] = {}) -> Made:
-        """Run a command in a folder of its own, with sections of project.yml, if some are given."""
         defaults = {one.name: one.default for one in CLICK[command].params}
         given = {name: one for name, one in given.items() if one is not None and one != defaults[name]}
         call = json.dumps([command, given, section], sort_keys=True)

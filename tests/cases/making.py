@@ -57,7 +57,6 @@ class Outcome(NamedTuple):
 
     @property
     def entities(self) -> dict[str, int]:
-        """The entities in the corpus, by label; empty without a corpus."""
         labels = self.ledger["labels"] if self.ledger else {}
         return {label: counts["entity"] for label, counts in labels.items() if counts.get("entity")}
 
@@ -82,7 +81,6 @@ def jsonl(rows: Iterable[Any]) -> str:
 
 
 def table(rows: Iterable[Iterable[Sequence[str]]], separator: str = "\t") -> str:
-    """Write the rows of sentences, with a blank line behind each."""
     return "".join("".join(separator.join(cells) + "\n" for cells in sentence) + "\n" for sentence in rows)
 
 
@@ -117,7 +115,6 @@ def merge_folder(root: Path, files: Mapping[str, str | bytes], project: str = ""
 
 
 def run(command: Any, *arguments: object) -> tuple[int, str]:
-    """Call the function of a command as its command line does; return its exit status, and what it prints."""
     app = typer.Typer()
     app.command()(command)
     done = CliRunner().invoke(app, [str(one) for one in arguments], env={"COLUMNS": "400"})

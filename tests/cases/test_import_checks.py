@@ -22,7 +22,6 @@ BOTH = {"PER": 40, "LOC": 40}
 
 
 def prodigys(read: str = "") -> str:
-    """The sentences as Prodigy's rows; their offsets count otherwise."""
     moved = {"": (0, 0), "inclusive": (0, -1), "one-based": (1, 1)}[read]
     rows = []
     for one in sentences():
@@ -43,7 +42,6 @@ def with_emoji(width: int) -> str:
 
 
 def with_line_ends() -> str:
-    """The sentences behind three of Windows' line ends, which count as one character each."""
     before = "Dear all,\r\n\r\nsee:\r\n"
     moved = len(before) - 3
     rows = []
@@ -54,12 +52,10 @@ def with_line_ends() -> str:
 
 
 def said(made: Outcome) -> str:
-    """What a merge prints, white space folded, as its messages are wrapped."""
     return " ".join(made.printed.split())
 
 
 def section(name: str, *lines: str) -> str:
-    """project.yml with lines in a section, in the place of those of their keys, if it has these."""
     text = PROJECT.read_text(encoding="utf8")
     for line in lines:
         key = line.partition(":")[0]
@@ -71,7 +67,6 @@ def section(name: str, *lines: str) -> str:
 
 
 def declared(*lines: str) -> str:
-    """An entry for all.jsonl, with more keys."""
     return "".join(["- name: all\n  path: all.jsonl\n  labels: [PER, LOC, DATE]\n", *(f"  {line}\n" for line in lines)])
 
 
@@ -96,7 +91,6 @@ def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path,
 
 
 def behind(before: str, width: int) -> str:
-    """The sentences, every second one behind some words, which count as so many characters."""
     rows = []
     for number, one in enumerate(sentences()):
         moved = width * (number % 2)
@@ -230,7 +224,6 @@ def test_declared_labels_that_do_not_occur_stop(tmp_path: Path) -> None:
 
 
 def label_after_label() -> str:
-    """One dataset, whose passes were for a label each."""
     return jsonl(
         {"text": one.text, "spans": [span for span in one.objects() if span["label"] == label], "answer": "accept"}
         for label in ALL
@@ -453,7 +446,6 @@ def test_labels_that_differ_by_what_joins_their_words_may_be_one(tmp_path: Path)
 
 
 def brats(*folders: tuple[str, str]) -> dict[str, str]:
-    """The first forty sentences in several folders, each with some of the labels."""
     files = {}
     for folder, labels in folders:
         for number, one in enumerate(sentences()[:40]):
@@ -533,7 +525,6 @@ def test_many_empty_files_of_annotations_are_warned_of(tmp_path: Path, empty: in
 
 
 def in_pieces(line: re.Match[str]) -> str:
-    """The first and the last letter of a span."""
     return f"{line[1]} {int(line[1]) + 1};{int(line[2]) - 1} {line[2]}"
 
 

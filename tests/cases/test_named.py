@@ -34,7 +34,6 @@ BIOC = "<?xml version='1.0'?><!DOCTYPE collection SYSTEM 'BioC.dtd'><collection>
 
 
 def label_studios(separator: str) -> str:
-    """Write the columns of Label Studio's tables."""
     rows = [["text", "id", "label", "annotator", "annotation_id"], [ONE.text, "0", '"[{""start"": 0}]"', "1", "0"]]
     return "".join(separator.join(row) + "\n" for row in rows)
 
@@ -185,7 +184,6 @@ def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:
     ],
 )
 def test_brat_files_that_cannot_be_read_are_named(tmp_path: Any, text: str, annotation: str, said: str) -> None:
-    """In two folders, or in another encoding: Noä."""
     files: dict[str, str | bytes] = {}
     for number in range(3):
         files |= {

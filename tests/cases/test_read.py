@@ -27,7 +27,6 @@ def tagged(cells: Callable[[int, str, str], Any], separator: str = "\t", head: s
 
 
 def moved(one: Sentence, text: str, by: int) -> dict[str, Any]:
-    """Write a sentence as doccano does, behind a text that it counts so many of."""
     return {"text": text + one.text, "label": [(start + by, end + by, label) for start, end, label in one.spans]}
 
 
@@ -36,7 +35,6 @@ def pairs(one: Sentence) -> str:
 
 
 def points(one: Sentence) -> list[dict[str, Any]]:
-    """The spans of a sentence as dataturks has them."""
     return [
         {"label": [label], "points": [{"start": start, "end": end - 1, "text": one.text[start:end]}]}
         for start, end, label in one.spans
@@ -50,7 +48,6 @@ def gliners(one: Sentence) -> dict[str, Any]:
 
 
 def brackets(n: int, token: str, tag: str) -> list[str]:
-    """A line of CoNLL-2012; all spans but the first, which has two tokens, have one."""
     marks = {"O": "*", "B-PER": "(PER*", "I-PER": "*)"}
     return ["d0", "0", str(n - 1), token, "NN", "*", "-", "-", "-", "-", marks.get(tag, f"({tag[2:]})"), "-"]
 
@@ -68,7 +65,6 @@ def on_a_line(one: Sentence) -> str:
 
 
 def in_bmes(n: int, token: str, tag: str) -> list[str]:
-    """A person has two tokens, and everything else has one."""
     return [token, {"B-PER": "B-PER", "I-PER": "E-PER", "O": "O"}.get(tag, f"S-{tag[2:]}")]
 
 
@@ -261,7 +257,6 @@ def test_tags_without_a_label_have_the_one_that_is_declared(tmp_path: Any) -> No
 
 
 def webanno(one: Sentence, labels: tuple[str, ...]) -> str:
-    """Write a sentence as INCEpTION does, with some of its labels."""
     lines, place = [], 0
     for n, (token, tag) in enumerate(one.tagged, 1):
         value = f"{tag[2:]}[{labels.index(tag[2:]) + 1}]" if tag[2:] in labels else "_"

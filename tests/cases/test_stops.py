@@ -9,7 +9,6 @@ from tests.clone import Clone
 
 
 def write_rows(root: Path, early: int) -> None:
-    """Write the sentences, with ends that are some characters early."""
     rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
     for row in rows:
         row["spans"] = [span | {"end": span["end"] - early} for span in row["spans"]]

@@ -29,7 +29,6 @@ LABELS = ("PERSON", "PLACE", "COMPANY", "DATE")
 
 @pytest.fixture(scope="module")
 def noisy(tmp_path_factory) -> Path:
-    """120 texts, of which a tenth of the tags is wrong, merged."""
     root = tmp_path_factory.mktemp("noisy")
     merge_demo(root, Settings(docs_per_partition=40), docs=120, labels=len(LABELS), words=160, noise=0.1)
     return root
@@ -46,7 +45,6 @@ def planted() -> set[tuple]:
 
 
 def rows_of(folder: Path) -> list[dict]:
-    """The findings, without the first line, which says of which corpus they are."""
     return read_jsonl(folder / "findings.jsonl")[1:]
 
 

@@ -21,7 +21,6 @@ CAT, DOG = [("the cat sat", [(1, 2, "A")], {})], [("the dog sat", [(1, 2, "B")],
 
 
 def stored(folder, *texts: tuple[str, list[tuple[int, int, str]], dict]) -> list[StoredDoc]:
-    """Texts with spans in tokens, and the labels that they aren't complete for."""
     docs = []
     for text, spans, unknown in texts:
         doc = NLP(text)
@@ -34,7 +33,6 @@ def stored(folder, *texts: tuple[str, list[tuple[int, int, str]], dict]) -> list
 
 
 def found(tmp_path, *texts, prediction=None) -> list[Correction]:
-    """What is found in the last of some texts."""
     docs = stored(tmp_path, *texts)
     return list(find_corrections(docs[-1], count(docs, LABELS), prediction))
 
@@ -72,7 +70,6 @@ def test_the_occurrence_itself_is_not_counted(tmp_path):
 
 
 def prediction(words: int, *spans: tuple[int, int, int], sure: float = 0.98) -> OutOfFold:
-    """A pipeline's prediction of these spans, in tokens, with numbers of labels; tags O B I L U."""
     p = np.full((words, len(LABELS), TAGS), (1 - sure) / 4)
     p[:, :, 0] = sure
     for start, end, label in spans:

@@ -36,7 +36,6 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
 
 
 def per_label(corpus: Path, *labels: str) -> spacy.Language:
-    """A pipeline with heads that have learned nothing, and the corpus's tokenizer."""
     nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
     component = nlp.add_pipe("per_label", name="ner")
     for label in labels:

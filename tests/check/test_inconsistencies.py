@@ -17,7 +17,6 @@ def number(times: str) -> int:
 
 
 def inconsistencies(tmp_path, *texts) -> dict:
-    """The inconsistencies of some texts: by label, kind and word, both counts, and what is listed."""
     docs = stored(tmp_path, *texts)
     found = Inconsistencies(count(docs, LABELS))
     for doc in docs:
@@ -47,7 +46,6 @@ def test_a_determiner_is_taken_in_here_and_left_out_there(taken_in, left_out, tm
 
 
 def both(text: str, *spans: tuple[int, int], times: int = 4) -> list[tuple]:
-    """Texts in which one of the spans is marked, each in as many."""
     return [(text, [(*span, "A")], {}) for span in spans for _ in range(times)]
 
 

@@ -64,7 +64,6 @@ def make_results(revision, docs, labels=("A", "B"), *, dev=(), seeds=(), weights
 
 
 def join(both, *parts):
-    """Write the row groups of several splits to one pair of tables."""
     for files in zip(both, *parts, strict=True):
         opened = [parquet.ParquetFile(file) for file in files[1:]]
         with parquet.ParquetWriter(files[0], opened[0].schema_arrow) as writer:
@@ -109,7 +108,6 @@ def random_docs(quality, count):
 
 
 def test_spans_are_those_of_the_docs_and_counted_as_each_is_scored():
-    """More texts than a row group has, gold that nests, and coverage of all kinds."""
     docs = keyed(random_docs(0.7, GROUP + 50))
     states: list[dict[str, str]] = [{}, {"A": "none"}, {"A": "partial"}, {"A": "none", "B": "partial"}]
     for number, doc in enumerate(docs):
@@ -169,7 +167,6 @@ def test_documents_of_the_last_revision_are_the_units_and_texts_where_its_tables
 
 
 def test_of_many_labels_more_than_an_interval_without_0_is_asked_for():
-    """The same docs and label, alone and beside thirty others; the average over all isn't one of them."""
     some = {"main": random_docs(0.6, 40), "branch": random_docs(0.75, 40)}
     alone, beside = (
         compare([make_results(name, docs, names, weights="w") for name, docs in some.items()])
@@ -181,7 +178,6 @@ def test_of_many_labels_more_than_an_interval_without_0_is_asked_for():
 
 
 def test_the_gold_and_the_coverage_of_the_last_revision_count():
-    """The annotation was corrected: both are judged by the new one."""
     made = compare_docs(main=[make_doc("1", [A2], [A2])], branch=[make_doc("1", [B], [B])])
     assert (made.micro.f, made.gold_differs) == ({"main": 0.0, "branch": 1.0}, 1)
     unknown, known = [make_doc("1", [A], [], uncovered={"A": "none"})], [make_doc("1", [A], [])]
@@ -275,7 +271,6 @@ def sure_docs():
 
 
 def better_docs(right, texts=20, split=""):
-    """Docs of three spans, of which so many are found in each text, or the numbers that are listed for the texts."""
     gold = [(4 * n, 4 * n + 3, "A") for n in range(3)]
     return [
         make_doc(f"{split}{key:02}", gold[: right[key % len(right)] if isinstance(right, tuple) else right], gold)
@@ -468,7 +463,6 @@ def test_three_revisions_have_a_row_each_in_eighty_columns():
     ],
 )
 def test_the_last_note_is_the_verdict(weights, other, verdict):
-    """Pipelines with other weights need trainings with other seeds."""
     docs = sure_docs()
     made = compare([make_results("main", docs[0], weights="w"), make_results("branch", docs[other], weights=weights)])
     assert notes(made)[-1] == f"branch: {verdict}"

@@ -34,8 +34,6 @@ TABLES = ("training/cpu/texts.parquet", "training/cpu/pairs.parquet")
 
 
 class Repository:
-    """Results of evaluations in git and DVC."""
-
     def __init__(self, root, *, below=None):
         """Begin a repository; the project is its folder, or one below."""
         self.root = root
@@ -59,7 +57,6 @@ class Repository:
             return call(compare_cli, *given, status=int(fails))
 
     def evaluate(self, right, *, dvc=True):
-        """Write what an evaluation of 20 texts writes, with so many texts right."""
         docs = [
             PredictedDoc(f"{n:02d}", "abc", [(0, 3, LABEL)] * (n < right), [(0, 3, LABEL)], doc=f"{FOLDER}/{n:02d}.txt")
             for n in range(20)
@@ -207,7 +204,6 @@ def test_a_training_that_stopped_too_early_has_no_star(with_seeds):
 
 
 def test_two_pipelines_of_a_revision_are_compared(tmp_path):
-    """Which of them is better, and where, is asked as of two revisions."""
     made = Repository(tmp_path)
     (tmp_path / "configs").mkdir()
     for pipeline in ("cpu", "small", "gpu"):
@@ -237,7 +233,6 @@ def test_the_workspace_is_what_is_there_now(repository, given):
 
 
 def write_as_0_3_0(root: Path) -> None:
-    """Write the results in the workspace by the names that 0.3.0 had, without what it didn't have."""
     texts, pairs = (parquet.read_table(root / file) for file in TABLES)
     parquet.write_table(texts.drop_columns(["unit", "groups"]), root / TABLES[0])
     columns = {"gold_text": "form", "predicted_text": "predicted_form", "annotated": "marked", "unannotated": "free"}

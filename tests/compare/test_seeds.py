@@ -25,7 +25,6 @@ from tests.train.training import CPU
 
 @pytest.fixture
 def trained(tmp_path, monkeypatch, demo_corpus):
-    """A project with a pipeline that finds some spans."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").mkdir()
     overrides = {**TINY, "training.max_steps": 60, "training.eval_frequency": 15, "training.batcher.size": 2000}

@@ -22,7 +22,6 @@ TEXTS = {"half": 50, "a quarter": 25, "all": 100}
 
 
 def curve_of(tmp_path, docs=20, units=0, **right):
-    """The curve of pipelines that find A in so many docs, and B in all, or in none where it is negative."""
     tables = {}
     for share, n in right.items():
         made = [

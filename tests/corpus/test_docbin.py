@@ -17,7 +17,6 @@ NLP = spacy.blank("en")
 
 
 def make_docs() -> list[Doc]:
-    """Docs with entities, missing values, rejected spans that overlap, white space, other scripts; and an empty one."""
     docs = [NLP.make_doc(text) for text in ("Ann met Bob in  Rome.\n", "", "TAG \U0001f600 caf\xe9 x", "unmarked text")]
     docs[0].set_ents([docs[0].char_span(0, 7, "LAW"), docs[0].char_span(16, 20, "Ré")], missing=[docs[0][2:3]])
     docs[0].spans[GOLD] = [docs[0].char_span(0, 3, "PERSON"), *docs[0].ents]
@@ -28,7 +27,6 @@ def make_docs() -> list[Doc]:
 
 
 def annotated_docs() -> list[Doc]:
-    """The same Docs, with what a merge says of each."""
     docs = make_docs()
     for doc in docs:
         annotate(doc, Annotation([(0, 1, "LAW", ["a", "b"])], [(2, 3, "Ré")], {"Ré": "partial"}, ["a"]))
@@ -36,7 +34,6 @@ def annotated_docs() -> list[Doc]:
 
 
 def view(doc: Doc):
-    """All that counts of a Doc."""
     spans = {name: [(s.start, s.end, s.label_) for s in group] for name, group in doc.spans.items() if group}
     tokens = [(token.text, token.whitespace_, token.ent_iob, token.ent_type_) for token in doc]
     return doc.text, tokens, spans, doc.user_data.get("labelwise"), doc.cats, doc.has_unknown_spaces

@@ -31,7 +31,6 @@ def marked(text: str, *labels: str) -> dict:
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """Datasets in several formats, and what is none."""
     root = tmp_path / "prodigy"
     write_jsonl(root / "person.jsonl", [marked("Ann is here", "PERSON"), marked("Bob too", "PERSON", "NAME"), "{oops"])
     write_jsonl(root / "person_eval.jsonl", [marked("Eve is here", "PERSON")])

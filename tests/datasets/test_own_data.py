@@ -16,7 +16,6 @@ LOCK = {"stages": {"a": {"deps": [{"path": "assets/brat", "nfiles": 3}, {"path":
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project of the demo, with a document."""
     write(tmp_path, "configs/cpu.cfg")
     for folder in ("demo/brat", "demo/prodigy", "brat", "prodigy"):
         write(tmp_path, f"assets/{folder}/.gitkeep")

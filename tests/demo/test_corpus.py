@@ -22,7 +22,6 @@ def docs() -> list[DemoDoc]:
 
 
 def read_tree(root: Path) -> dict[str, bytes]:
-    """The files by path, but for the mark."""
     files = (path for path in root.rglob("*") if path.is_file() and path.name != MARK)
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
 

@@ -33,7 +33,6 @@ TABLES = Path("training/own")
 
 
 def evaluate(folder: Path, model: Path, split: Path, *options: object, status: int = 0) -> str:
-    """Run the command, which writes into a folder; give what it prints, white space folded."""
     folder.mkdir(parents=True, exist_ok=True)
     given = ("own", "--model", model, "--split", split, "--predictions", "predictions.jsonl", *options)
     with chdir(folder):
@@ -145,7 +144,6 @@ def test_an_interval_leaves_out_documents_and_below_five_there_is_none(merging, 
 
 
 def sizes_of(units: int, settings: dict[str, str]) -> list[tuple[int, int]]:
-    """Number the units, odd ones without a cat, and count their sentences."""
     if "place" in settings.values():
         return [*((number, 3) for number in range(12)), (0, 2), (0, 2)]
     return [(number, 36 // units) for number in range(units)]

@@ -75,13 +75,11 @@ def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
 
 @pytest.fixture
 def names(tmp_path) -> Path:
-    """A pipeline that finds capitalized words."""
     return save_ruler(tmp_path / "model", ("NAME", [{"IS_TITLE": True}]))
 
 
 @pytest.fixture
 def inputs(tmp_path) -> list[Path]:
-    """A folder of .txt files, one of which isn't UTF-8, a single file, and compressed JSONL with a bad line."""
     folder = tmp_path / "texts" / "deep"
     folder.mkdir(parents=True)
     for number in range(7):
@@ -99,7 +97,6 @@ NAMES = [*(f"deep/{number}.txt" for number in range(7)), "deep/own.jsonl:1", "on
 
 
 def run(model, inputs, out, **options) -> tuple[list[dict], Counter]:
-    """Predict; of one process, no part stays that was put together."""
     done = [
         part
         for part in predict_texts(model, inputs, out, **options)

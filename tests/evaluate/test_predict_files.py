@@ -34,7 +34,6 @@ def texts(tmp_path, monkeypatch) -> Path:
 
 
 def predict(model: Path, texts: Path, out: Path, **options) -> tuple[int, int, dict[str, int]]:
-    """How many texts were predicted now, how many there are, and those that can't be used."""
     skipped, *done = predict_files(model, [texts], out, **options)
     now = sum(one.texts for one in done)
     problems = sum((one.problems for one in done), skipped.problems)

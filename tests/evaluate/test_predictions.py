@@ -55,7 +55,6 @@ GOOD = written(make_doc(key="00"), make_doc(key="01"))
     ids=range(8),
 )
 def test_a_line_that_is_no_prediction_is_named(line):
-    """Line 3 of a file, after two that are read."""
     with pytest.raises(InputError, match=r"p\.jsonl:3: not a prediction \(.+\); run the evaluation again$"):
         read(GOOD + line + b"\n")
 

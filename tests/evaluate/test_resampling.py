@@ -33,8 +33,6 @@ def jackknife(docs: np.ndarray, of=f_scores) -> Jackknife:
 
 
 def plain_f(counts: list) -> list[float]:
-    """F of each label, over all, and the mean of the labels that have gold; one set of counts, in the plainest way."""
-
     def f(right: int, predicted: int, gold: int) -> float:
         if not predicted + gold:
             return math.nan

@@ -41,7 +41,6 @@ def write(folder, docs, in_train=None, labels=("A", "B")) -> Tables:
 
 
 def score(docs, labels=("A", "B"), in_train=None):
-    """The metrics of docs, by way of the tables."""
     with TemporaryDirectory() as folder:
         return msgspec.to_builtins(measure(write(Path(folder), keyed(docs), in_train, labels), labels))
 
@@ -65,7 +64,6 @@ def test_losing_gold_improves_nothing(lost):
 
 
 def random_pair(rng: random.Random, gold_labels: str, predicted_labels: str) -> tuple:
-    """Two Docs of one text; half of the predictions are right."""
     text = " ".join(rng.choices(["aa", "b", "ccc"], k=30))
     docs = predicted, gold = NLP.make_doc(text), NLP.make_doc(text)
     place = 0

@@ -51,13 +51,11 @@ def write_predicted(
 
 
 def read_tasks(file: Path) -> list[dict]:
-    """Tasks for Prodigy, which labelwise reads as well."""
     assert all(isinstance(one, Task) for one in read_items(file))
     return read_jsonl(file)
 
 
 def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
-    """The text and the spans of each document of a brat folder, as the converter reads them."""
     documents = (read_document(stem, folder, BratOptions(discontinuous="cover")) for stem in find_documents(folder))
     return {
         one.path: (one.task.text, [(span.start, span.end, span.label) for span in one.task.spans]) for one in documents

@@ -43,12 +43,10 @@ def spans_of(text: str, forms: tuple[list[str] | None, ...]) -> list[tuple[int, 
 
 
 def texts_of(corpus: Path) -> Texts:
-    """Name, accepted spans, the labels that it isn't complete for, and rejected spans, of each text."""
     return {doc.text: (doc.name, doc.spans, doc.unknown, doc.rejected) for doc in read_corpus(corpus)}
 
 
 def merge_back(folder: Path, exported: Path) -> tuple[Ledger, Texts]:
-    """Merge what a tool has exported."""
     back = Merging(folder)
     back.add("back", list(LABELS), [])
     back.declared[0]["path"] = exported.name

@@ -44,7 +44,6 @@ def test_each_kind_has_a_name_of_its_own() -> None:
 
 
 def add_answers(merging: Merging) -> None:
-    """Answers of one named annotator and anonymous ones to the same texts, and a bad row."""
     texts = [f"big cat {number}" for number in range(10)]
     merging.add(
         "a", ["A"], ["{oops", *(task(text, (0, 3), _annotator_id=who) for text in texts for who in ("ann", ""))]

@@ -20,7 +20,6 @@ def folder(merging, monkeypatch):
 
 
 def run(*options: str, status: int = 0) -> str:
-    """Run the command in the folder of some datasets; give its output, white space folded."""
     return " ".join(call(merge_cli, "tasks/datasets.yml", "corpus", "--workers", 1, *options, status=status).split())
 
 

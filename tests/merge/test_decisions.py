@@ -37,7 +37,6 @@ def digest(*spans: list[int]) -> str:
 
 
 def row(verdict: str, removed: list[int] | None, added: list[int] | None, answer: str = "", **more: Any) -> dict:
-    """A decision that was made from an answer that has BIG and CAT."""
     made = {"dataset": "a", "text": key(TEXT), "label": "A", "answer": answer or digest(BIG, CAT)}
     return made | {"verdict": verdict, "removed": removed, "added": added} | more
 
@@ -47,7 +46,6 @@ def decide(merging: Merging, *rows: Any, name: str = "decisions.jsonl") -> None:
 
 
 def gold(merging: Merging, out: str = "corpus") -> dict[str, list]:
-    """All that the corpus has: accepted and rejected spans, and uncovered labels, by text."""
     docs = [doc for file in (merging.root / out).glob("*/*.spacy") for doc in read_stored_docs(file)]
     return {doc.text: [doc.annotation.gold, doc.annotation.rejected, doc.annotation.uncovered] for doc in docs}
 

@@ -16,7 +16,6 @@ prodigys = partial(task, label="PERSON", answer="accept", _view_id="ner_manual")
 
 
 def run_merge(root: Path, *commands: dict, status: int = 0) -> str:
-    """Merge the folder `prodigy` by the command of a project; returns what is printed, white space folded."""
     sections = {"vars": {"own": "prodigy"}, "merge": {"dev_ratio": 0, "test_ratio": 0}, "commands": commands}
     (root / "project.yml").write_text(json.dumps(sections), encoding="utf8")
     options = ["--metrics", root / "merge.json", "--project", root / "project.yml", "--workers", 1]
@@ -24,7 +23,6 @@ def run_merge(root: Path, *commands: dict, status: int = 0) -> str:
 
 
 def merge(root: Path) -> tuple[str, dict]:
-    """Do so; returns the ledger, too."""
     return run_merge(root), json.loads((root / "merge.json").read_text(encoding="utf8"))
 
 

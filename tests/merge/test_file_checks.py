@@ -13,13 +13,11 @@ SOME = ({"PER"}, {"PER", "LOC"}, {"LOC"}, {"LOC", "DATE"}, {"PER", "DATE"}, {*LA
 
 
 def conll(number: int, rows: list[Sentence], doc: bool = False) -> str:
-    """Write sentences with the labels of a file."""
     tags = ([(token, tag if tag[2:] in SOME[number] else "O") for token, tag in one.tagged] for one in rows)
     return (f"# newdoc id = d{number}\n" if doc else "") + table(tags)
 
 
 def merge(root: Path, files: dict[str, str]) -> tuple[Outcome, str]:
-    """Merge files; return the outcome, and the entry that it says to paste in place of others."""
     made = merge_folder(root, {f"prodigy/{name}": content for name, content in files.items()})
     _, _, said = made.printed.partition("Are they one corpus?")
     return made, "\n".join(

@@ -42,7 +42,6 @@ def random_datasets(merging: Merging, seed: int, texts: int = 60) -> None:
 
 
 def patch_merge(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
-    """Set names wherever the merge's modules have them."""
     for name, value in values.items():
         modules = [module for key, module in sys.modules.items() if key.startswith("labelwise.merge.")]
         having = [module for module in modules if hasattr(module, name)]

@@ -16,7 +16,6 @@ def jaccard(one: str, other: str) -> float:
 
 
 def families(count: int, seed: int = 0) -> list[list[str]]:
-    """Texts of 100 words, each with a copy in which some words are others."""
     rng = random.Random(seed)
     made = []
     for number in range(count):

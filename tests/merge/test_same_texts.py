@@ -21,7 +21,6 @@ def key(text: str) -> str:
 
 
 def marked(merging: Merging, out: str = "corpus") -> dict[str, set[tuple[str, str]]]:
-    """The accepted words of each text, with their labels."""
     return {
         text: {(text[start:end], label) for start, end, label in annotation_of(doc).accepted}
         for text, (_, doc) in merging.docs(out).items()

@@ -13,7 +13,6 @@ def said(made: Outcome) -> str:
 
 
 def labelled(**labels: str) -> str:
-    """The sentences as Prodigy's rows, with other names of labels."""
     return jsonl(
         {"text": one.text, "spans": [span | {"label": labels[span["label"]]} for span in one.objects()]}
         for one in sentences()
@@ -21,7 +20,6 @@ def labelled(**labels: str) -> str:
 
 
 def in_tokens(one: Sentence) -> dict[str, Any]:
-    """A sentence whose spans are those of its tokens, with tags as labels."""
     spans, place = [], 0
     for token, tag in one.tagged:
         if tag != "O":

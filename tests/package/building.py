@@ -1,5 +1,3 @@
-"""The distributions of labelwise and its recognizer, built of the files of a clone."""
-
 import subprocess
 import sys
 from pathlib import Path
@@ -11,20 +9,17 @@ BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.
 
 
 def copy_clone(source: Path) -> None:
-    """Copy a clone's files."""
     for name in tracked():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_bytes((ROOT / name).read_bytes())
 
 
 def build(source: Path, folder: Path) -> Path:
-    """Build the wheel of a clone's files."""
     copy_clone(source)
     return run_build(source, folder)
 
 
 def run_build(source: Path, folder: Path, kind: str = "wheel") -> Path:
-    """Build a wheel, or an sdist, without a warning."""
     folder.mkdir(exist_ok=True)
     command = [sys.executable, "-c", BUILD, f"build_{kind}", folder]
     done = subprocess.run(command, cwd=source, check=True, capture_output=True, text=True)

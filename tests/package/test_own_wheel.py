@@ -30,7 +30,6 @@ PLANTED = (
 
 
 def contents(file: Path) -> dict[str, bytes]:
-    """The files of a wheel or an sdist, without the sdist's folder, and without those that setuptools writes."""
     if file.suffix == ".whl":
         with zipfile.ZipFile(file) as archive:
             found = {name: archive.read(name) for name in archive.namelist()}
@@ -43,7 +42,6 @@ def contents(file: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory) -> Path:
-    """A clone with a secret in each place, one of which is its history."""
     root = tmp_path_factory.mktemp("clone")
     copy_clone(root)
     for name in PLANTED:

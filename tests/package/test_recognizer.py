@@ -33,7 +33,6 @@ def wheel(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory) -> Path:
-    """The Python of an environment that has spaCy, pytest and the wheel."""
     python = bare_environment(tmp_path_factory.mktemp("bare") / "venv", "spacy", "pip", "pytest")
     in_bare(python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--disable-pip-version-check", wheel)
     in_bare(python, "-m", "pip", "check")

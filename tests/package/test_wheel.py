@@ -60,7 +60,6 @@ print(json.dumps(found))
 
 
 def project(root: Path, corpus: Path, pipeline: str, config: Path | None = None, **options: Any) -> Path:
-    """A project's folder, with a trained and evaluated pipeline."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "corpus").symlink_to(corpus)
     (root / "metrics").mkdir()
@@ -84,7 +83,6 @@ def trained(request, english_corpus, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory) -> Path:
-    """The Python of an environment that has spaCy, and nothing else but what it needs."""
     return bare_environment(tmp_path_factory.mktemp("bare") / "venv", "spacy", "pip")
 
 
@@ -291,7 +289,6 @@ def content_of(wheel: Path) -> bytes:
 
 @pytest.fixture
 def own(trained, tmp_path) -> Path:
-    """A copy of the project, which a test may spoil."""
     return Path(shutil.copytree(trained, tmp_path / "project", symlinks=True))
 
 
@@ -354,7 +351,6 @@ def test_what_is_missing_or_does_not_belong_together_is_refused_with_a_remedy(ow
 
 
 def card_of(labels: dict[str, Scores], merge: Ledger | None = None, raw: RawTexts | None = None, **metrics: Any) -> str:
-    """The card of a pipeline that finds these labels."""
     nlp = spacy.blank("en")
     ner = nlp.add_pipe("ner")
     for label in labels:

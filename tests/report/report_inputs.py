@@ -27,7 +27,6 @@ PREDICTED = ("right", "right", "missed", "right", "cut", "right", "missed", "rig
 
 
 def make_doc(number: int) -> PredictedDoc:
-    """Make a text that names one of each label, and a prediction for each, by rotation."""
     text, gold, predicted = "Last spring, as the papers reported, ", [], []
     for place, label in enumerate(LABELS):
         name = NAMES[label][(number + place) % 3]

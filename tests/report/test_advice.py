@@ -20,14 +20,12 @@ FLAT = Curve([100, 200, 300, 400], [0.6, 0.7, 0.69, 0.7])
 
 
 def make_metrics(f_low: float = 0.5, **errors: Mistakes) -> Metrics:
-    """Scores that follow from the errors, each with an interval that begins at `f_low`."""
     made = scored(errors, f_low=f_low)
     made.seen = Seen(0, made.all_gold.f)
     return made
 
 
 def mistakes(right: int = 100, spurious: int = 0, unscored: int = 0, taken: int = 0, **causes: int) -> Mistakes:
-    """Of gold spans, by cause; one without token boundaries is missed."""
     boundaries, label = causes.get("boundaries", 0), causes.get("label", 0)
     missed = sum(causes.values()) - boundaries - label
     confused = {"B": label} if label else {}
@@ -139,7 +137,6 @@ def test_what_is_ready_is_ready_whatever_comes_first():
 
 
 def pairs_of(**confused: dict[str, int]) -> Metrics:
-    """Labels of 100 gold spans, confused as said, with 2 missed spans each."""
     labels = sorted({*confused, *(other for of in confused.values() for other in of)})
     made = {}
     for label in labels:

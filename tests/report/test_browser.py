@@ -59,7 +59,6 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def show(browser, report) -> Iterator[Callable[..., Any]]:
-    """Open a report, in a new browser or beside a page; in the end, nothing must have gone wrong or been asked for."""
     wrong: list[str] = []
     pages = []
 
@@ -93,7 +92,6 @@ def press(page: Any, *keys: str) -> None:
 
 
 def save(page: Any, file: Path) -> list[Any]:
-    """Save the decisions, and read them as `import_decisions` does."""
     with page.expect_download() as download:
         page.click("#download")
     download.value.save_as(file)

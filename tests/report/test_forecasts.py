@@ -34,7 +34,6 @@ NAMES = ("ann@lab.example", "bob@lab.example")
 
 
 def make(**fields):
-    """A forecast of the pipeline "p", and another one's results that follow it."""
     return Forecast(
         **{
             "pipeline": "p",
@@ -154,7 +153,6 @@ def test_a_forecast_holds_within_its_interval():
 
 @pytest.fixture
 def project(tmp_path):
-    """Results of the pipeline "p"."""
     write_results(tmp_path, make_docs())
     (tmp_path / "metrics/small.json").touch()
     edit(tmp_path, pipeline_digest="p", split_digest="one")
@@ -256,7 +254,6 @@ def test_both_sides_of_a_merge_are_read(tmp_path):
 
 
 def annotate(root, *, timed=True, labels=("PERSON", "PLACE")):
-    """Merge 70 answers of two people, 30 seconds apart, with a pause, and one that took a day."""
     merging = Merging(root)
     rows = []
     for n in range(70):

@@ -31,8 +31,6 @@ OLD = json.dumps({"texts": 1, "all_gold": {**ONE, "macro": ONE, "labels": {"A": 
 
 
 class Page(HTMLParser):
-    """The elements of a page, in order, and its scripts."""
-
     def __init__(self, html: str) -> None:
         super().__init__()
         self.html = html
@@ -48,7 +46,6 @@ class Page(HTMLParser):
             self.scripts.append(data)
 
     def text(self, section: str = "") -> str:
-        """What a section says, or else the heading of the page."""
         element = rf'<section[^>]*id="{section}".*?</section>' if section else "<h1.*?</h1>"
         found = re.search(f"(?s){element}", self.html)[0]
         return " ".join(unescape(re.sub(r"<[^>]+>", " " if section else "", found)).split())
@@ -68,7 +65,6 @@ def html(results) -> str:
 
 @pytest.fixture
 def own(tmp_path) -> Path:
-    """Results that a test may spoil."""
     write_results(tmp_path, make_docs())
     return tmp_path
 

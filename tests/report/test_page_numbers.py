@@ -37,15 +37,12 @@ def interval(by_text: Counts) -> tuple[float, float]:
 
 
 class Queried:
-    """What the tables say."""
-
     def __init__(self, folder: Path) -> None:
         self.texts = read_table(folder / "texts.parquet").num_rows
         self.pairs = read_table(folder / "pairs.parquet").to_pylist()
         self.kinds = Counter(row["kind"] for row in self.pairs)
 
     def counts(self, label: str | None = None) -> Counts:
-        """Count the spans of a label, or of all, in each text that has any."""
         found: Counts = {}
         for row in self.pairs:
             gold, predicted = row["gold_label"], row["predicted_label"]
@@ -56,7 +53,6 @@ class Queried:
         return found
 
     def mistakes(self, label: str) -> Counter[str]:
-        """The mistakes that a label is in, by kind."""
         wrong = (row for row in self.pairs if row["kind"] in NAMES)
         return Counter(row["kind"] for row in wrong if label in (row["gold_label"], row["predicted_label"]))
 

@@ -15,7 +15,6 @@ PLATE = (9, 14)
 
 
 def answer_of(case: dict[str, Any], verdict: str) -> dict[str, Any]:
-    """The row that the page saves about a missing span."""
     answer = case["answers"]["A"]
     about = {"dataset": answer["dataset"], "text": case["key"], "label": "A", "answer": answer["answer"]}
     return {**about, "verdict": verdict, "added": case["proposed"][:2]}

@@ -13,7 +13,6 @@ from labelwise.sources.formats import read_items
 
 
 def write(path: Path, content: str | bytes | list[Any]) -> Path:
-    """Write text, bytes, or rows: a `.json` has them as one array, other files one a line; a str is a line as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, list) and path.suffix == ".json":
         content = json.dumps(content, ensure_ascii=False)
@@ -24,7 +23,6 @@ def write(path: Path, content: str | bytes | list[Any]) -> Path:
 
 
 def read(path: Path, content: str | bytes | list[Any] | None = None, **how: Any) -> list[Any]:
-    """Read a file, written first if it has a content: text and marked words of each task, and each problem."""
     if content is not None:
         write(path, content)
     found: list[Any] = []
@@ -38,7 +36,6 @@ def read(path: Path, content: str | bytes | list[Any] | None = None, **how: Any)
 
 
 def make_database(path, tasks: dict[str, list]) -> None:
-    """A database as Prodigy writes it: each answer is linked to its dataset and to that of its session."""
     connection = sqlite3.connect(path)
     connection.executescript(
         "create table dataset (id integer primary key, name varchar unique, created integer, meta blob, session int);"

@@ -18,7 +18,6 @@ from tests.sources.reading import write
 
 
 def deny(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Make a folder one that can't be read, even for root."""
     scandir = os.scandir
 
     def denying(path="."):
@@ -99,7 +98,6 @@ def test_files_are_named_as_declared_and_never_by_an_absolute_path(tmp_path, dec
 
 
 def make(path: Path, what: str) -> None:
-    """Make something that isn't a file that can be read."""
     path.unlink(missing_ok=True)
     if what == "folder":
         path.mkdir()

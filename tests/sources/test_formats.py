@@ -22,7 +22,6 @@ from tests.sources.reading import make_database, read, write, write_parquet
 
 
 def texts_of(path, *args) -> list[tuple]:
-    """Line, text or problem of each row."""
     items = [(one.line, one.text if isinstance(one, Task) else str(one)) for one in read_items(path, *args)]
     return [(line, "bad JSON" if text.startswith("bad JSON: ") else text) for line, text in items]
 
@@ -176,7 +175,6 @@ def test_a_doc_that_says_nonsense_of_its_annotation_costs_only_itself(tmp_path, 
 
 
 def view(merging) -> dict:
-    """What each Doc says, but for the names of datasets."""
     made = {}
     for file in (merging.root / "corpus").glob("*/*.spacy"):
         for doc in read_stored_docs(file):

@@ -31,7 +31,6 @@ def task(text=TEXT, *annotations, number=1) -> dict:
 
 
 def small(*marks, **data) -> dict:
-    """A task of JSON-MIN."""
     return {"id": 1, "annotator": 3, "annotation_id": 5, "label": list(marks), **({"text": TEXT} | data)}
 
 

@@ -22,7 +22,6 @@ def tsv(*lines: str, end: str = "\n") -> str:
 
 
 def emoji(width: int) -> list[str]:
-    """Two sentences, the first of which begins with a face that counts as so many characters."""
     rows = [f"1-1\t0-{width}\t\U0001f600\t_\t_\t", f"1-2\t{width + 1}-{width + 4}\tAnn\t_\tPER\t"]
     return [NER, "", "#Text=\U0001f600 Ann", *rows, "", "#Text=Bob", f"2-1\t{width + 5}-{width + 8}\tBob\t_\tPER\t"]
 

@@ -9,7 +9,6 @@ NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 def make_bert(folder: Path, **shape: int) -> Path:
-    """Make a BERT of two layers, randomly initialised, whose wordpieces are characters."""
     transformers = pytest.importorskip("transformers")
     # More threads wait for each other, seven times as long where other processes run too.
     torch = pytest.importorskip("torch")

@@ -7,7 +7,6 @@ from spacy_per_label.calibrate import calibration_error, fit_settings
 
 
 def posterior(odds, right, weights, prior, strength) -> np.ndarray:
-    """The gradient of the posterior's negative logarithm."""
     design = np.stack([odds, np.ones(len(odds))])
     return design @ (1 / (1 + np.exp(-np.array(weights) @ design)) - right) + strength * np.subtract(weights, prior)
 

@@ -96,7 +96,6 @@ def test_what_is_unknown_has_no_loss_and_exactly_no_gradient():
 
 
 def make_example(gold=(), rejected=(), **known) -> Example:
-    """`Ann met Bob Smith in Rome.`; spans are in tokens."""
     doc = NLP.make_doc("Ann met Bob Smith in Rome.")
     known |= {"gold": [Span(doc, *span) for span in gold], "rejected": [Span(doc, *span) for span in rejected]}
     set_known(doc, **known)
@@ -301,7 +300,6 @@ def learn(nlp: Language, examples: list[Example]) -> Language:
 
 
 def read_texts(nlp: Language, **labels: str) -> list[Example]:
-    """TEXTS, whose labels may have other names."""
     return [
         Example.from_dict(nlp.make_doc(text), {"entities": [(*at, labels.get(label, label)) for *at, label in spans]})
         for text, spans in TEXTS
@@ -317,7 +315,6 @@ def with_ner(factory: str, **config: Any) -> Language:
 
 @pytest.fixture(scope="module")
 def learned() -> dict[str, Language]:
-    """Pipelines of both factories that have learned the texts."""
     return {name: learn(nlp := with_ner(name), read_texts(nlp)) for name in ("ner", "per_label")}
 
 

@@ -15,7 +15,6 @@ ARRAY = WORDS * LABELS * 5 * 4  # bytes of the logits of five tags, in single pr
 
 
 def peak_of(work: Callable[[], object]) -> int:
-    """Measure the bytes that work allocates at a time, arrays included."""
     tracemalloc.start()
     try:
         work()
@@ -26,7 +25,6 @@ def peak_of(work: Callable[[], object]) -> int:
 
 @pytest.fixture
 def pipe() -> PerLabelRecognizer:
-    """A recognizer whose hidden layers are small beside its output; it finds few spans, as if it had learned."""
     spacy.util.fix_random_seed(0)
     nlp = spacy.blank("en")
     pipe = nlp.add_pipe("per_label", config={"model": {"tok2vec": {"width": 32, "depth": 1}}})

@@ -49,14 +49,12 @@ def make_ner() -> PerLabelRecognizer:
 
 
 def configured(**cfg: Any) -> PerLabelRecognizer:
-    """A recognizer of two labels."""
     ner = make_ner()
     ner.cfg = {**ner.cfg, "labels": ["A", "B"], "taught": ["A", "B"], "points": {}, **cfg}
     return ner
 
 
 def annotated(points: dict, rows: list[tuple[str, int, int, float]]) -> Doc:
-    """A Doc with the entities that are chosen of spans, by label, start, end and probability."""
     ner = configured(points=points)
     doc, columns = NLP.make_doc("a b c d e"), list(zip(*rows, strict=True))
     numbers = np.array(["AB".index(label) for label in columns[0]])

@@ -29,7 +29,6 @@ TANH = "gelu_pytorch_tanh"  # our approximation of gelu
 
 
 def make_tokenizer(kind: str) -> Any:
-    """Make a fast tokenizer as the family has it, trained on a few words."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
     if kind == "roberta":
@@ -62,7 +61,6 @@ def make_tokenizer(kind: str) -> Any:
 
 
 def save_transformer(folder: Path, kind: str, **given: Any) -> Path:
-    """Save a transformer of two layers, randomly initialized, as the hub has them."""
     config_of, model_of, options = FAMILIES[kind]
     made = make_tokenizer(kind)
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}

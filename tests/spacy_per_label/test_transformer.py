@@ -34,7 +34,6 @@ def make_docs() -> list[Doc]:
 
 
 def ours(bert: Path | str, **options: Any) -> Model:
-    """By PyTorch."""
     model = make_transformer(str(bert), **{"transformer_config": NO_DROPOUT, "rate": 1.0, "decay": 1.0} | options)
     model.initialize()
     return model
@@ -47,7 +46,6 @@ def numpys(bert: Path | str, **options: Any) -> Model:
 
 
 def transformer_block(make: Any) -> dict[str, Any]:
-    """Write the block of a backend's layer, without its transformer's name."""
     if make is numpys:
         return {"@architectures": "spacy-per-label.SmallTransformer.v1"}
     return {"@architectures": "spacy-per-label.Transformer.v2", "transformer_config": NO_DROPOUT}

@@ -23,7 +23,6 @@ UNIGRAM = {"type": "Unigram", "vocab": [["▁cell", -1.0], ["s", -2.0], ["▁un"
 
 
 def write_transformer(folder: Path, model: dict, width: int = 3) -> Path:
-    """A folder with what is read of a transformer."""
     folder.mkdir()
     (folder / "tokenizer.json").write_text(json.dumps({"model": model}))
     rows = np.random.default_rng(0).normal(size=(len(model["vocab"]), width)).astype("float32")

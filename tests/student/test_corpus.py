@@ -34,7 +34,6 @@ FREE = [f"Text {number} is about Zoe and her {thing} only" for number in range(4
 
 @pytest.fixture
 def project(merging, monkeypatch):
-    """A project with gold for A and B, a teacher that knows A, and raw texts."""
     monkeypatch.chdir(merging.root)
     train = [task("Jim likes the blue boat", (0, 3)), task("Sam likes the red boat", (0, 3))]
     merging.add("train", ["A"], train, split="train")

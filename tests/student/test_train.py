@@ -27,7 +27,6 @@ MODEL, OWN = "training/student/model-best", "training/student/corpus"
 
 @pytest.fixture(scope="module")
 def trained(demo_corpus, ruler, tmp_path_factory):
-    """A project whose student has learned from rules."""
     root = tmp_path_factory.mktemp("student")
     make_demo(root / "assets/raw", docs=12, labels=4, words=60, seed=7)
     shutil.copytree(demo_corpus, root / "corpus")

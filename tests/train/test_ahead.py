@@ -27,8 +27,6 @@ UPDATE = PerLabelRecognizer.update
 
 @pytest.fixture
 def trained(tiny_bert, demo_corpus, tmp_path, monkeypatch):
-    """Train in a folder, alone or with a process that prepares batches, as for a GPU."""
-
     def train(
         name: str, *, ahead: bool, log: Any = None, resume: bool = False, corpus: Path = demo_corpus, **steps: Any
     ):

@@ -51,7 +51,6 @@ coverage = "by-label"
 
 
 def own(folder: Path, source: Path = CPU, **changed: Any) -> Path:
-    """Write a config with other values, of dotted names whose dots are two underscores."""
     settings = Config().from_disk(source, interpolate=False)
     for name, value in changed.items():
         *path, last = name.split("__")
@@ -64,7 +63,6 @@ def own(folder: Path, source: Path = CPU, **changed: Any) -> Path:
 
 
 def corpus_of(folder: Path, demo_corpus: Path, **train: int) -> Path:
-    """A corpus whose manifest says that train is of another size."""
     shutil.copytree(demo_corpus, folder / "corpus")
     manifest = folder / "corpus/manifest.json"
     content = json.loads(manifest.read_text())
@@ -250,7 +248,6 @@ def test_a_pipeline_of_the_config_as_it_stands_has_no_changes_of_it(english_corp
 
 
 def edited(config: Path, edits: Mapping[str, str]) -> Path:
-    """Write configs/cpu.cfg with some text replaced."""
     text = CPU.read_text()
     for old, new in edits.items():
         assert old in text
@@ -260,7 +257,6 @@ def edited(config: Path, edits: Mapping[str, str]) -> Path:
 
 
 def train_edited(folder: Path, corpus: Path, edits: Mapping[str, str], **options: Any) -> None:
-    """Train by an edited config, a few steps; a refusal comes before anything is written."""
     config = edited(folder / "own.cfg", edits)
     try:
         train_in(folder, corpus, {**STEPS, **options}, config)
@@ -488,7 +484,6 @@ KEYS: dict[str, tuple[Any, str]] = {
 
 @pytest.fixture(scope="module")
 def plain(demo_corpus, tmp_path_factory) -> dict[str, bytes]:
-    """What the config as it stands trains."""
     folder = tmp_path_factory.mktemp("plain")
     train_in(folder, demo_corpus, {}, own(folder, **FEW))
     return trained_by(folder)

@@ -23,7 +23,6 @@ TEXTS = [" ".join(random.Random(number).choices("abcdefgh", k=9)) for number in 
 
 @spacy.Language.component("tests_guess")
 def guess(doc: Doc) -> Doc:
-    """Find entities that follow from the text: some are right, some aren't, and C is never gold."""
     rng, place = random.Random(doc.text), 0
     ents = []
     while place < len(doc):
@@ -35,7 +34,6 @@ def guess(doc: Doc) -> Doc:
 
 
 def gold(nlp, text: str) -> Doc:
-    """A Doc with most of what `guess` finds of A and B, another entity, and missing values, as of lost gold."""
     found = nlp(text)
     doc = nlp.make_doc(text)
     ents = [Span(doc, ent.start, ent.end, ent.label_) for ent in found.ents if ent.label_ != "C" and ent.start % 4]

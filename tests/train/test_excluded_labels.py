@@ -32,14 +32,11 @@ def text(number: int) -> str:
 
 
 def taught_by_questions(numbers: range) -> list[dict[str, Any]]:
-    """Answers of ner.teach: Rome is a place, and what Ann did isn't one."""
     asked = (((8, 12), "accept"), ((4, 7), "reject"))
     return [task(text(n), span, label="LOC", answer=answer, _view_id="ner") for n in numbers for span, answer in asked]
 
 
 class Project(NamedTuple):
-    """A project's folder, and what the commands printed there."""
-
     root: Path
     trained: str
     evaluated: str
@@ -47,7 +44,6 @@ class Project(NamedTuple):
 
 
 def run_all(root: Path, corpus: Path) -> Project:
-    """Train, evaluate, report and package a merged corpus by the commands."""
     for folder in ("corpus", "metrics"):
         shutil.copytree(corpus.parent / folder, root / folder)
     shutil.copy(ROOT / "project.yml", root)
@@ -73,7 +69,6 @@ def corpus(tmp_path_factory) -> Path:
 
 
 def found_by(model: Path) -> set[str]:
-    """The labels of all that a pipeline finds."""
     docs = list(spacy.load(model).pipe(text(n) for n in range(300, 310)))
     return {span.label_ for doc in docs for span in (*doc.ents, *doc.spans["labels"])}
 

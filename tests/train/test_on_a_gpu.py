@@ -21,7 +21,6 @@ from tests.train.training import CPU, GPU, STEPS, with_bert
 
 
 def add_texts(merging) -> None:
-    """Texts with gold, with rejected spans, and with a label that nobody looked for; some of dev."""
     for split, numbers in (("train", range(24)), ("dev", range(24, 30))):
         texts = [f"Ann met {number} dogs in Rome. " * (1 + number % 5) for number in numbers]
         gold = [task(text, (0, 3, "A"), (4, 7, "B")) for text in texts[::2]]

@@ -63,7 +63,6 @@ def wait_for_ever(ranks) -> None:
 
 
 def children() -> set[int]:
-    """The processes that this one has started; other tests may have left some, and one frees shared memory."""
     resource_tracker.ensure_running()
     return {process.pid for process in psutil.Process().children(recursive=True)}
 
@@ -140,7 +139,6 @@ def alone(demo_corpus, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def compared(monkeypatch) -> list[bool]:
-    """Whether the parameters of all ranks are equal, at first and after each step."""
     equal: list[bool] = []
     is_over = loop.is_over
 

@@ -24,7 +24,6 @@ def write(path: Path, docs: list[Doc]) -> None:
 
 @pytest.fixture
 def partitions(tmp_path) -> Path:
-    """Four partitions of five texts each; each has an entity and a rejected span of its own, and a missing value."""
     for part in range(4):
         docs = [NLP.make_doc(f"text {part} {number} cat") for number in range(5)]
         for number, doc in enumerate(docs):
@@ -39,7 +38,6 @@ def texts(examples) -> list[str]:
 
 
 def contents(docs) -> Counter:
-    """How often there is each text with its annotation."""
     return Counter(f"{doc.to_json()} {[token.ent_iob for token in doc]}" for doc in docs)
 
 
@@ -75,7 +73,6 @@ def test_the_order_is_the_seeds_and_nobody_elses(partitions):
 
 @pytest.fixture
 def opened(monkeypatch) -> list[str]:
-    """The names of the files that are read, as they are."""
     names: list[str] = []
     own = reader.read_stored_docs
 

@@ -36,7 +36,6 @@ OVER = "Starting over, because the config, the corpus, the device, code or packa
 
 
 def wait_for_checkpoint() -> None:
-    """Wait until what this process saves is saved."""
     savers = [one for one in gc.get_objects() if type(one) is CheckpointSaver]
     assert savers
     for saver in savers:

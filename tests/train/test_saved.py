@@ -27,7 +27,6 @@ STEPS = {**STEPS, "training.max_steps": 60, "training.eval_frequency": 30, "trai
 
 @pytest.fixture(scope="module")
 def trained(demo_corpus, tmp_path_factory) -> tuple[Path, TrainResult]:
-    """A folder with a pipeline that was trained with vectors of letters, `model`; and what the training told."""
     folder = tmp_path_factory.mktemp("saved")
     letters = [*string.ascii_letters, *(f"##{letter}" for letter in string.ascii_letters)]
     vocab = {letter: row for row, letter in enumerate(letters)}

@@ -21,7 +21,6 @@ PREDICTED = "Ms Ann Lee of Lundberg Ltd met Mr John Smith in Paris, at 60degC."
 
 
 def run(*command: object) -> str:
-    """Run a command of spaCy in the project's folder, and give what it prints."""
     return run_python("-m", "spacy", *command, NO_COLOR="1", ANSI_COLORS_DISABLED="1")
 
 
@@ -34,7 +33,6 @@ def corpus(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module", params=["cpu", "ner"])
 def model(request, corpus, tmp_path_factory) -> Path:
-    """A pipeline with each recognizer."""
     root = tmp_path_factory.mktemp(request.param)
     train_in(root, corpus, STEPS, ROOT / f"configs/{request.param}.cfg")
     return root / "model"

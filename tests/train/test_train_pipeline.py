@@ -34,7 +34,6 @@ LEARNT = {**STEPS, "training.max_steps": 20, "training.eval_frequency": 10, "tra
 
 @pytest.fixture(scope="module")
 def trained(demo_corpus, tmp_path_factory) -> Path:
-    """A folder with a pipeline that was trained, `model`, and its curve, `curve.tsv`."""
     folder = tmp_path_factory.mktemp("cpu")
     train_in(folder, demo_corpus, LEARNT)
     return folder

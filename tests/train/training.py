@@ -32,7 +32,6 @@ def train_in(
     resources: Path | None = None,
     **options: Any,
 ) -> TrainResult | None:
-    """Train to `model` and `curve.tsv` in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = TrainingConfig(config, corpus, overrides=overrides, **options)
     gc.freeze()  # a training collects garbage first, and pytest has much that is none; at its end, it unfreezes all
@@ -40,13 +39,11 @@ def train_in(
 
 
 def curve(folder: Path, *columns: str) -> list[list[str]]:
-    """Read columns of the curve, a row for each evaluation."""
     header, *rows = [line.split("\t") for line in (folder / "curve.tsv").read_text().splitlines()]
     return [[row[header.index(name)] for name in columns] for row in rows]
 
 
 def losses(folder: Path) -> list[float]:
-    """The recognizer's losses, from the curve."""
     return [float(loss) for (loss,) in curve(folder, "loss_ner")]
 
 

@@ -13,7 +13,6 @@ from labelwise.train.reader import make_reference
 
 
 def teach(root: Path, corpus: Path, name: str = "cpu", steps: int = 30) -> Path:
-    """Teach a pipeline the texts of train, and save it as training/NAME/model-best."""
     fix_random_seed(0)
     nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
     nlp.add_pipe("per_label", name="ner")

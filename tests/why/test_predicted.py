@@ -26,14 +26,12 @@ TEXT = "Give him 5 mg Xanor ."
 
 
 def drug(words: str, **more: object) -> dict:
-    """A task: the capitalized word in the middle is a drug."""
     start = next(found.start() for found in re.finditer(r"[A-Z]\w+", words) if found.start())
     return task(words, (start, start + len(re.match(r"\w+", words[start:])[0])), label="DRUG", **more)
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
-    """A project with a corpus and a pipeline that has learned it, and, beside it, a corpus that it hasn't seen."""
     root = tmp_path_factory.mktemp("project")
     texts = [f"Give her {n} mg {name} ." for n, name in enumerate(DRUGS * 3, 1)]
     rows = [drug(text, _annotator_id="ann") for text in texts]

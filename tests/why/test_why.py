@@ -34,7 +34,6 @@ def span(words: str, label: str) -> tuple[int, int, str]:
 
 @pytest.fixture(scope="module")
 def merged(tmp_path_factory) -> Merging:
-    """Answers of several people, datasets and splits, and rows that can't be used."""
     merging = Merging(tmp_path_factory.mktemp("merged"))
     org = [
         task(TEXT, span("Acme Corp", "ORG"), span("Rome", "ORG"), _timestamp=1, **ANN),
@@ -59,7 +58,6 @@ def merged(tmp_path_factory) -> Merging:
 
 
 def ask(merging: Merging, *asked: str, status: int = 0) -> list[str]:
-    """The lines that the command prints."""
     printed = call(why_cli, merging.root / "corpus", *asked, "--datasets", merging.root / "tasks", status=status)
     return [line for line in printed.splitlines() if line]
 

@@ -19,12 +19,10 @@ judged = partial(answer, _view_id="ner")
 
 
 def exported(*spans: tuple[int, int], **more) -> dict:
-    """A task of Label Studio."""
     return studio.task(TEXT, studio.annotation(*(studio.result(*span) for span in spans), **more))
 
 
 def merged(merging: Merging, *files: list[dict], one: bool = True, **settings) -> tuple[Counter, Counter, Ledger]:
-    """Merge files, all of them one dataset or each its own: the outcomes of spans, of rows, and the ledger."""
     tasks = merging.root / "tasks"
     names = [f"{number}.json" if "annotations" in rows[0] else f"{number}.jsonl" for number, rows in enumerate(files)]
     for name, rows in zip(names, files, strict=True):
