@@ -57,6 +57,7 @@ def write_tasks(
 
 
 def merge(folder: Path, policy: str) -> dict[str, set[SpanKey]]:
+    """Merge datasets, and return the entities of each text."""
     settings = Settings(annotators=policy, dev_ratio=0, test_ratio=0, near_duplicates="off")
     merge_data([folder / "datasets.yml"], folder / "corpus", settings)
     files = find_partitions(folder / "corpus/train")
@@ -94,6 +95,7 @@ def word_places(text: str) -> Iterator[Place]:
 
 
 def f_of(found: dict[str, set[SpanKey]], gold: dict[str, set[SpanKey]]) -> float:
+    """Compute F1 of the entities of texts."""
     labels = sorted({label for spans in gold.values() for *_, label in spans})
     counts = [count_spans(spans, found[text], labels) for text, spans in gold.items()]
     return score_table(np.sum(counts, 0), labels).f or 0.0

@@ -39,6 +39,8 @@ COLUMNS |= {"seeds": ",", "F1": ".3f", "macro F1": ".3f", "gain over texts, F1":
 
 
 class Scores(NamedTuple):
+    """The annotation so far, and F1 and macro F1 on test of a pipeline trained on it."""
+
     texts: int
     answers: int
     accepted: int
@@ -47,6 +49,8 @@ class Scores(NamedTuple):
 
 
 class Data(NamedTuple):
+    """A corpus for one seed: fully annotated tasks of each split, in random order, and its labels."""
+
     train: list[Task]
     dev: list[Task]
     test: list[Task]
@@ -54,6 +58,7 @@ class Data(NamedTuple):
 
 
 def read_data(corpus: Path, folder: Path, seed: int) -> Data:
+    """Read a corpus; the order of train is another for each seed."""
     rest, test = read_tasks(corpus, folder)
     rest = [*{task["text"]: task for task in rest}.values()]
     dev = [task for task in rest if chance("dev", task["text"]) < DEV]

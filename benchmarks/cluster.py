@@ -26,6 +26,7 @@ STEPS, FILES, WORDS = 100, 20, 10
 
 @contextmanager
 def cluster(workers: int) -> Any:
+    """Start a scheduler and workers, and name the scheduler in the environment; nothing for 0 workers."""
     if not workers:
         yield
         return
@@ -47,6 +48,7 @@ def cluster(workers: int) -> Any:
 
 
 def write_texts(folder: Path, texts: int) -> None:
+    """Write texts of random words to FILES files of JSONL, unless that is done."""
     if folder.exists():
         return
     folder.mkdir(parents=True)
@@ -58,6 +60,7 @@ def write_texts(folder: Path, texts: int) -> None:
 
 
 def digest(folder: Path, kinds: tuple[str, ...]) -> str:
+    """Digest the files of some kinds in a folder."""
     found = hashlib.sha256()
     for path in sorted(path for kind in kinds for path in folder.rglob(kind)):
         found.update(path.read_bytes())

@@ -47,11 +47,13 @@ def forms_of(word: str) -> list[str]:
 
 
 def trigrams(word: str) -> list[str]:
+    """List all three successive characters of a word, with its limits."""
     limited = f"<{word.lower()}>"
     return [limited[start : start + 3] for start in range(len(limited) - 2)]
 
 
 def tags_of(stored: StoredDoc) -> list[str]:
+    """List the BIO tags of a text's entities."""
     begins = {BEGIN: "B", INSIDE: "I"}
     pairs = zip(stored.iob.tolist(), stored.labels.tolist(), strict=True)
     return [f"{begins[iob]}-{stored.strings[label]}" if iob in begins else "O" for iob, label in pairs]
@@ -111,4 +113,5 @@ def train_crf(texts: Sequence[StoredDoc], dev: Sequence[StoredDoc], file: Path) 
 
 
 def words_of(stored: StoredDoc) -> list[str]:
+    """List the words of a text."""
     return [stored.strings[word] for word in stored.words.tolist()]

@@ -100,6 +100,7 @@ class Run(NamedTuple):
 
 
 def predict(model: Path, split: Path, names: Sequence[str], shifts: Sequence[float] = SHIFTS) -> tuple[np.ndarray, ...]:
+    """Predict a split with each shift of the tag O."""
     nlp, judged = load_pipeline(model), Judged()
     ner: Any = nlp.get_pipe("ner")
     fitted = ner.cfg.get("outside", 0.0)
@@ -124,6 +125,7 @@ def predict(model: Path, split: Path, names: Sequence[str], shifts: Sequence[flo
 
 
 def train(recipe: TrainingConfig, words: int, test: Path, file: Path) -> Run:
+    """Train and predict, unless that is done."""
     if not file.exists():
         with tempfile.TemporaryDirectory() as folder:
             began = time.process_time()
@@ -140,6 +142,7 @@ def train(recipe: TrainingConfig, words: int, test: Path, file: Path) -> Run:
 
 
 def read_run(file: Path) -> Run:
+    """Read what a training found."""
     with np.load(file) as kept:
         return Run(*(kept[name] for name in Run._fields))
 

@@ -120,15 +120,18 @@ class Task(NamedTuple):
         return replace(recipe, overrides={**words, "training.max_steps": max(4, round(self.steps * WORDS / size))})
 
     def texts(self, split: str) -> list[StoredDoc]:
+        """Read the texts of train that are used, or of another split."""
         texts = texts_of(self.corpus / split)
         return texts[: self.limit or None] if split == "train" else texts
 
 
 def texts_of(split: Path) -> list[StoredDoc]:
+    """Read the texts of a split, in order."""
     return [stored for file in find_partitions(split) for stored in read_stored_docs(file)]
 
 
 def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of those that it has started."""
     return sum(os.times()[:4])
 
 
@@ -142,6 +145,7 @@ def longest_first(spans: Iterable[SpanKey]) -> set[SpanKey]:
 
 
 def train_recipe(recipe: TrainingConfig) -> tuple[Trained, float]:
+    """Train a pipeline; return it, and its best score on dev."""
     with tempfile.TemporaryDirectory() as folder:
         began = cpu_seconds()
         result = train_pipeline(recipe, Path(folder) / "model", Path(folder) / "curve.tsv")
@@ -161,10 +165,12 @@ def train_recipe(recipe: TrainingConfig) -> tuple[Trained, float]:
 
 @cache
 def train_ner(task: Task, batch: tuple[int, int]) -> tuple[Trained, float]:
+    """Train spaCy's ner; see `train_recipe`."""
     return train_recipe(task.recipe("ner", batch))
 
 
 def train_best_ner(task: Task) -> Trained:
+    """Train spaCy's ner, with the batch that was best on dev."""
     tuned = task._replace(seed=0, steps=task.tuned)
     return train_ner(task, max(BATCHES, key=lambda batch: train_ner(tuned, batch)[1]))[0]
 
@@ -179,6 +185,7 @@ def train_pipeline_of(task: Task) -> Trained:
 
 
 def train_baseline(task: Task) -> Trained:
+    """Train a CRF, whose penalties are chosen on dev."""
     with tempfile.TemporaryDirectory() as folder:
         crf = train_crf(task.texts("train"), task.texts("dev"), Path(folder) / "crf")
 

@@ -63,6 +63,10 @@ def make_transformer(corpus: Path, folder: Path, *, tiny: bool) -> None:
 
 
 def run(*command: object) -> str:
+    """Run a command of Python's, and return what it prints.
+
+    RAISES (RuntimeError): it failed; with the end of what it has said.
+    """
     given: dict[str, Any] = {"cwd": OUT, "env": ENVIRONMENT, "capture_output": True, "text": True}
     done = subprocess.run([sys.executable, *map(str, command)], **given, check=False)
     if done.returncode:
@@ -151,6 +155,7 @@ def train_in_less(corpus: str, transformer: str, gpu_id: str) -> None:
 
 
 def losses(name: str) -> str:
+    """Read the losses that a training has logged last."""
     header, *_, last = [line.split("\t") for line in (OUT / f"plots/{name}.tsv").read_text().splitlines()]
     return ", ".join(f"{key} {value}" for key, value in zip(header, last, strict=True) if key.startswith("loss"))
 

@@ -23,6 +23,7 @@ COLUMNS |= {"gain over fp32, F1": "", "their mean": "+.4f", "words per CPU secon
 
 
 def train(corpus: Path, out: Path, seed: int, steps: int) -> dict[str, Scores]:
+    """Train `small`, and score it in fp32 and in int8; or read the kept scores."""
     kept = out / "scores.json"
     if not kept.exists():
         shutil.rmtree(out, ignore_errors=True)

@@ -38,6 +38,7 @@ class InMemory(PartitionedCorpus):
     held: list[StoredDoc] | None = None
 
     def texts(self) -> Iterator[StoredDoc]:
+        """Yield an epoch in its order."""
         rng = random.Random(f"{self.seed}/{self.epoch}") if self.shuffle else None
         if self.held is None:
             self.held = list(super().texts())
@@ -51,6 +52,7 @@ class Indexed(PartitionedCorpus):
     offsets: np.ndarray | None = None
 
     def texts(self) -> Iterator[StoredDoc]:
+        """Yield an epoch in its order."""
         rng = random.Random(f"{self.seed}/{self.epoch}") if self.shuffle else None
         if self.offsets is None:
             self.file = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as this
@@ -71,6 +73,7 @@ def freeze(doc: StoredDoc) -> bytes:
 
 
 def thaw(frozen: bytes) -> StoredDoc:
+    """Read what `freeze` made."""
     words, spaces, iob, labels, gold, rejected, strings, merged = msgspec.msgpack.decode(
         zlib.decompress(frozen), strict=False
     )
@@ -119,6 +122,7 @@ def main(
 
 
 def median_run(runs: Any) -> Trained:
+    """Choose the run whose speed is the median."""
     ordered = sorted(runs, key=lambda run: run.rate)
     return ordered[len(ordered) // 2]
 

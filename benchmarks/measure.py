@@ -148,18 +148,21 @@ def spread(values: Sequence[float]) -> Cell:
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean of values, and its 95% interval by Student's t."""
     middle, degrees = mean(values), np.array([len(values) - 1.0])
     half = float(students_t(degrees)[0]) * stdev(values) / len(values) ** 0.5
     return middle, middle - half, middle + half
 
 
 def shorten(cell: Cell) -> Cell:
+    """Round a number, or three, to four decimals."""
     if isinstance(cell, tuple):
         return round(cell[0], 4), round(cell[1], 4), round(cell[2], 4)
     return round(cell, 4) if isinstance(cell, float) else cell
 
 
 def encode(result: Result) -> str:
+    """Write a result as JSON, a row a line."""
     fields = []
     for name, value in msgspec.to_builtins(result).items():
         written = json.dumps(value, ensure_ascii=False)

@@ -30,12 +30,14 @@ class Line(NamedTuple):
 
 
 def merge(folder: Path, out: Path) -> Measured:
+    """Merge the datasets of a folder by two processes."""
     shutil.rmtree(out, ignore_errors=True)
     declared = str(folder / "datasets.yml")
     return measure("scripts.merge", declared, str(out), "--project", "project.yml", "--workers", "2")
 
 
 def make_workload(folder: Path, docs: int) -> None:
+    """Make datasets of 20 labels over `docs` texts, if they aren't there."""
     if not (folder / "datasets.yml").exists():
         measure("scripts.make_demo", str(folder), *f"--format prodigy --docs {docs} --labels 20 --words 300".split())
 
@@ -63,6 +65,7 @@ def main(
 
 
 def line(what: str, *taken: Measured, ratio: float | None = None, of: str = "") -> Line:
+    """Make a line from the medians."""
     return Line(what, median(one.seconds for one in taken), median(one.megabytes for one in taken), ratio, of)
 
 

@@ -160,6 +160,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) ->
 
 
 def f1_of(trained: Trained) -> tuple[float, float]:
+    """Return F1 and macro F1 on test."""
     found = trained.metrics.all_gold
     return found.f or 0, found.macro.f or 0
 

@@ -40,6 +40,7 @@ GOALS: dict[str, dict[Literal["precision", "recall"], tuple[float, ...]]] = {
 
 
 def train(corpus: Path, folder: Path, steps: int) -> Path:
+    """Merge a corpus and train on it, unless that is done; return the folder."""
     if not (folder / "model").is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         tasks = [task for some in read_tasks(corpus, folder) for task in some]
@@ -73,6 +74,7 @@ def predict(folder: Path, goal: Goal, texts: list[StoredDoc]) -> tuple[Operating
 
 
 def part_of(every: OperatingPoints, units: list[list[int]]) -> OperatingPoints:
+    """Return the texts of some units alone."""
     part = object.__new__(OperatingPoints)
     part.__dict__ |= every.__dict__
     numbers = [number for unit in units for number in unit]

@@ -51,6 +51,7 @@ def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
 
 
 def write_rows(path: Path, rows: Iterable[Task]) -> None:
+    """Write rows as JSONL."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
 
 

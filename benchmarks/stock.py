@@ -97,6 +97,7 @@ def train_spancat(
 
 
 def score_spans(nlp: Language, texts: list[StoredDoc], labels: list[str]) -> float:
+    """Compute F1 of all spans of some texts."""
     counts = [
         count_spans(stored.annotation.accepted, spans_of(doc.spans[GOLD]), labels)
         for stored, doc in predict_each(nlp, iter(texts), len)
@@ -105,4 +106,5 @@ def score_spans(nlp: Language, texts: list[StoredDoc], labels: list[str]) -> flo
 
 
 def spans_of(spans: Iterable[Any]) -> set[SpanKey]:
+    """Return the places and labels of spans, in characters."""
     return {(span.start_char, span.end_char, span.label_) for span in spans}

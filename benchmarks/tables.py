@@ -151,6 +151,7 @@ def _row(plus: str, key: str, value: str, said: str) -> str:
 
 
 def write_block(found: re.Match[str]) -> str:
+    """Write what stands between two markers."""
     begin, name, end = found.groups()
     result = read_result(name)
     content = "\n".join(["```text", *result.printed, "```"]) if result.printed else as_table(result)

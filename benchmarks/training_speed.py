@@ -35,6 +35,8 @@ WARM_UP = 10  # steps that aren't counted
 
 
 class Trained(NamedTuple):
+    """Words per second and per CPU second of a training's steps, and the peak of its memory."""
+
     rate: float
     cpu_rate: float
     megabytes: float

@@ -45,6 +45,8 @@ COLUMNS |= {
 
 
 class Scores(NamedTuple):
+    """F1 on dev, F1 and macro F1 on test, and the CPU seconds of the training."""
+
     dev: float
     f1: float
     macro_f1: float
@@ -78,6 +80,8 @@ def copy_weights(earlier: Language, nlp: Language) -> None:
 
 
 def train(corpus: Path, out: Path, seed: int, steps: int, earlier: Path | None = None) -> Scores:
+    """Train `cpu`, from an earlier pipeline's weights or from random ones; score dev and test."""
+
     def make(wanted: TrainingConfig, settings: Any) -> Language:
         nlp = make_pipeline(wanted, settings)
         if earlier:

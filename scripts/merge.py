@@ -71,6 +71,7 @@ def merge_cli(
 
 
 def show(checks: Sequence[ImportCheck], folder: Path = Path(), undeclared: Sequence[Undeclared] = ()) -> None:
+    """Print import checks, and the files of a folder that can't be declared."""
     from labelwise.merge.checks import check_undeclared, print_checks  # they import pyarrow, which workers don't need
 
     print_checks([*checks, *check_undeclared(folder, undeclared)])

@@ -85,6 +85,7 @@ class PerLabelRecognizer(TrainablePipe):
 
     @property
     def label_data(self) -> list[str]:
+        """Return the `labels` for `initialize`."""
         return list(self.cfg["labels"])
 
     def add_label(self, label: str) -> int:
@@ -268,4 +269,5 @@ class PerLabelRecognizer(TrainablePipe):
 def make_per_label(
     nlp: Language, name: str, model: Model, spans_key: str, scorer: Callable | None
 ) -> "PerLabelRecognizer":
+    """Make the component; see `PerLabelRecognizer`."""
     return PerLabelRecognizer(nlp.vocab, model, name, spans_key=spans_key, scorer=scorer)

@@ -27,6 +27,7 @@ class FoundSpans:
     probabilities: np.ndarray
 
     def rows(self) -> Iterator[tuple[int, int, int]]:
+        """Yield start, end and label number of each."""
         return zip(self.starts.tolist(), self.ends.tolist(), self.labels.tolist(), strict=True)
 
 

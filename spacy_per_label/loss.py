@@ -15,6 +15,7 @@ Arrays = Any  # numpy's or cupy's
 
 
 def log_softmax(logits: Arrays, xp: Any = np) -> Arrays:
+    """Compute the log-softmax over the last axis."""
     shifted = logits - logits.max(axis=-1, keepdims=True)  # no exponential overflows
     return shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))
 

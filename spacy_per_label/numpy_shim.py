@@ -68,6 +68,7 @@ class NumpyShim(Shim):
         return ops.asarray(X[own]), backprop
 
     def halve(self) -> None:
+        """Round the weights to half precision."""
         for name in self._model.param_names:
             self._model.set_param(name, self._model.get_param(name).astype("float16"))
 

@@ -71,6 +71,7 @@ class TransformerShim(HFShim):
     def encode(
         self, ops: Any, windows: Sequence[Window], own: np.ndarray, is_train: bool
     ) -> tuple[Any, Callable[[Any], None]]:
+        """Compute the vectors of the windows' own wordpieces; see `NumpyShim.encode`."""
         tables, cell_of_piece = make_tables(windows, self._hfmodel.tokenizer.pad_token_id or 0)
         # A copy to a GPU waits for its computations, so all tables are copied before the first is computed.
         inputs = [self._copied(*table) for table in tables]
@@ -102,6 +103,7 @@ class TransformerShim(HFShim):
         return torch.autocast(device, dtype=dtype, enabled=self._mixed_precision and device in HALF)
 
     def predict(self, inputs: Any) -> Any:
+        """Compute the module's output."""
         self._model.eval()
         with torch.no_grad(), self.autocast():
             output = self._model(*inputs.args, **inputs.kwargs)

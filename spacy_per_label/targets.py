@@ -45,6 +45,7 @@ Learnable = Example | PreparedText
 
 
 def prepare_text(find: Callable[[Doc], list[Window]], numbers: Mapping[str, int], eg: Example) -> PreparedText:
+    """Make arrays of an example; see `window_finder` and `targets_of`."""
     return PreparedText(eg.predicted.text, len(eg.reference), find(eg.predicted), targets_of(eg, numbers))
 
 
@@ -79,6 +80,7 @@ def targets_of(eg: Example, numbers: Mapping[str, int]) -> Targets:
 
 
 def tags_of(length: int) -> np.ndarray:
+    """List the tags of a span of `length` tokens."""
     return np.array([UNIT] if length == 1 else [BEGIN, *[IN] * (length - 2), LAST], np.int8)
 
 

@@ -48,6 +48,7 @@ class Checks:
         return round(1000 * (time.perf_counter() - begun) / times, 3)
 
     def versions(self) -> Any:
+        """List the packages; on a CPU, cupy may be missing."""
         found: dict[str, str | None] = {}
         for name in PACKAGES.split():
             try:
@@ -59,10 +60,12 @@ class Checks:
         return found
 
     def driver(self) -> Any:
+        """Name the card and its driver."""
         query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.sm", "--format=csv,noheader"]
         return subprocess.check_output(query, text=True).strip() if self.on_gpu else "none"
 
     def device(self) -> Any:
+        """Name the card and thinc's ops."""
         from labelwise.train.gpu import device_name
 
         return device_name(self.gpu_id), type(self.ops).__name__

@@ -57,10 +57,12 @@ def stream(command: Sequence[str], **options: Any) -> Iterator[str]:
 
 
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+    """Start a command with a pipe for its output."""
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
 
 
 def wait() -> None:
+    """Wait for the GPU."""
     if not CPU:
         import torch
 

@@ -29,6 +29,8 @@ def make_batcher(size: int, buffer: int, discard_oversize: bool) -> Callable[[It
 
 @registry.loggers("kit.Logger.v1")
 def make_logger() -> Callable[..., Any]:
+    """Note when each step ended, and the scores; print the time of some steps at once."""
+
     def setup(nlp: Any, stdout: Any = None, stderr: Any = None) -> Any:
         def log_step(info: dict[str, Any] | None) -> None:
             TIMES.append(time.perf_counter())
@@ -125,6 +127,7 @@ initial_rate = RATE
 
 
 def write_config(path: Path, name: str, steps: int, size: int, accumulate: int, rate: float) -> None:
+    """Write the config of a training."""
     values = {
         "NAME": name,
         "STEPS": steps,

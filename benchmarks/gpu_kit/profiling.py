@@ -195,6 +195,7 @@ def time_alone(shapes: Shapes) -> dict[str, float]:
 
 
 def trace(profiler: Any) -> None:
+    """Write the trace for Perfetto, if it is small enough to be copied back."""
     profiler.export_chrome_trace(str(WORK / "trace.json"))
     target = OUT / "trace.json.gz"
     with (WORK / "trace.json").open("rb") as source, gzip.open(target, "wb") as packed:

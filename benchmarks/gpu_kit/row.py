@@ -28,6 +28,7 @@ def collect(stage: str, status: int, said: str) -> dict[str, Any]:
 
 
 def as_line(row: dict[str, Any]) -> str:
+    """Write a row for table.txt."""
     short = "; ".join(f"{key} {value}" for key, value in row.items() if key not in ("stage", "detail", "error"))
     return f"{row['stage']}: {short}" + (f"\n    ERROR {row['error'][-300:]}" if "error" in row else "")
 

@@ -46,6 +46,7 @@ MEASURED = ("gpu_memory_mb", "waiting_percent", "memory_mb")
 
 
 def check() -> None:
+    """Run the checks of check.py."""
     from benchmarks.gpu_kit.check import main
 
     main(GPU_ID)
@@ -74,6 +75,7 @@ def warm() -> None:
 
 
 def clock_all() -> None:
+    """Time what a training does besides its steps."""
     from labelwise.train import loop
     from labelwise.train import train_pipeline as run
 
@@ -128,6 +130,7 @@ def train(kind: str, precision: str, tables: str = "") -> None:
 
 
 def peer_command(folder: Path) -> list[str]:
+    """Return the command of `spacy train`; on a CPU in fp32, with few texts."""
     options: list[object] = ["--paths.train", WLP / "train", "--paths.dev", WLP / "dev", "--gpu-id", GPU_ID]
     if CPU:
         options += ["--components.transformer.model.mixed_precision", "false"]
@@ -157,6 +160,7 @@ def peer(kind: str) -> None:
 
 
 def resume_command() -> list[str]:
+    """Return the command of a training that is killed, in the folder that has its config."""
     steps = 8 if CPU else 40
     return watched("scripts.train", "gpu", "--corpus", WLP, "--gpu-id", GPU_ID, "--max-steps", steps)
 
@@ -199,11 +203,13 @@ def resume() -> None:
 
 
 def pytest_command() -> list[str]:
+    """Return the command of the project's tests that need a GPU; on a CPU of those on a pretended one."""
     command = watched("pytest", "-p", "no:cacheprovider", "-q", "--durations=6", "-ra")
     return command + (["tests/train/test_on_a_gpu.py"] if CPU else ["-m", "gpu", "tests/train/test_gpu.py"])
 
 
 def pytest() -> None:
+    """Run the project's own tests that need a GPU."""
     *said, ended = stream(pytest_command())
     failed = [line[:300] for line in said if line.startswith(("FAILED", "ERROR"))]
     summary = [line for line in said if re.match(r"=* ?\d+ (passed|failed|skipped|error)", line)]
@@ -368,6 +374,7 @@ def evaluate() -> None:
 
 
 def profile() -> None:
+    """Profile five steps; see profiling.py."""
     from benchmarks.gpu_kit.profiling import main
 
     main()
@@ -381,11 +388,13 @@ def floor() -> None:
 
 
 def benchmarks_command() -> list[str]:
+    """Return the command of the project's own check-gpu, with fewer steps."""
     options = ["--corpus", WLP, "--steps", 4 if CPU else 20, *(["--gpu-id", "-1", "--tiny"] if CPU else [])]
     return watched("benchmarks.gpu", *options)
 
 
 def benchmarks() -> None:
+    """Run the project's own check-gpu."""
     lines = []
     for line in stream(benchmarks_command()):
         lines.append(line.strip())

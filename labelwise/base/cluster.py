@@ -115,6 +115,7 @@ def fingerprint() -> dict[str, str]:
 
 
 def version_of(package: str) -> str:
+    """Return the version of a package, or that it isn't installed."""
     try:
         return version(package)
     except PackageNotFoundError:

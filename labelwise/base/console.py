@@ -44,6 +44,7 @@ class Messages:
     fail = partialmethod(_say, "✘", "red")
 
     def more(self, text: str) -> None:
+        """Print more of the message before."""
         print(textwrap.fill(text, Console().width, initial_indent="  ", subsequent_indent="  ", **WRAPPED))
 
 
@@ -80,6 +81,7 @@ class Bar(tqdm):
 
     @property
     def format_dict(self) -> dict[str, Any]:
+        """Return tqdm's format values, with the time left in words."""
         known = super().format_dict
         seconds = (self.total - self.n) / known["rate"] if self.total and known["rate"] else None
         return known | {"left": "?" if seconds is None else describe_seconds(seconds)}
@@ -129,6 +131,7 @@ def user_errors(title: str) -> Iterator[None]:
 
 
 def figure(value: float | None, form: str = ".3f") -> str:
+    """Format a score; empty for None."""
     return "" if value is None else format(value, form)
 
 
@@ -171,6 +174,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str 
 
 
 def print_warnings(warnings: Iterable[tuple[str, str]]) -> None:
+    """Print warnings, each with its remedy, as one table."""
     table = Table("Warning", "What to do", box=box.SIMPLE, pad_edge=False, show_lines=True)
     for what, remedy in warnings:
         table.add_row(Text(what), Text(remedy))

@@ -139,6 +139,7 @@ def check_replaceable(folder: Path, marks: Iterable[str], what: str) -> None:
 
 
 def list_digests(folder: Path) -> dict[str, str]:
+    """Digest the files in a folder, by relative path."""
     digests = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         with path.open("rb") as file:
@@ -218,6 +219,7 @@ def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
 
 
 def digest_folder(folder: Path) -> str:
+    """Digest the files of a folder, such as a pipeline, with their names."""
     return digest_listed(list_digests(folder))
 
 

@@ -95,6 +95,7 @@ def scheduler_address() -> str:
 
 
 def do_in_place(function: Callable[[Job, Path], Result], out: Path, job: Job) -> Result:
+    """Run a job that writes to a folder."""
     return function(job, out)
 
 

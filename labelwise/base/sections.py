@@ -15,6 +15,8 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 class VarsSection(msgspec.Struct, frozen=True):
+    """The section `vars` of project.yml, where a comment explains each key."""
+
     data: str = "assets/demo"
     pipeline: str = "cpu"
     seed: int = 0
@@ -45,6 +47,7 @@ def stage_of(kind: str, pipeline: str) -> str:
 
 
 def check_pipeline(name: str, root: Path = Path()) -> None:
+    """Refuse a pipeline without a config, configs/NAME.cfg."""
     if not re.fullmatch(r"\w[\w.-]*", name) or not (root / CONFIGS / f"{name}.cfg").is_file():
         names = ", ".join(sorted(path.stem for path in (root / CONFIGS).glob("*.cfg"))) or "none"
         raise InputError(f"pipeline {name!r}: there is no {CONFIGS / name}.cfg; there are {names}")
@@ -58,12 +61,16 @@ class CheckSection(msgspec.Struct, frozen=True):
 
 
 class ReportSection(msgspec.Struct, frozen=True):
+    """The section `report` of project.yml; docs/settings.md explains its keys."""
+
     baseline: str = ""
     target_f1: Annotated[float, msgspec.Meta(ge=0, le=1)] = DEFAULT_TARGET_F1
     annotators: bool = False
 
 
 class PackageName(msgspec.Struct, frozen=True):
+    """The section `package` of project.yml, where a comment explains each key."""
+
     name: str = "ner"
     version: str = "0.1.0"
     license: str = ""

@@ -31,6 +31,7 @@ YAML_ERRORS = (YAMLError, ValueError, TypeError, LookupError, AttributeError, Ar
 
 
 def find_project() -> Path | None:
+    """Find the project.yml of the current folder, if any."""
     return PROJECT if PROJECT.is_file() else None
 
 
@@ -77,6 +78,7 @@ def read_section(
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
+    """Refuse a value that isn't one of a Literal's choices."""
     if value not in get_args(choices):
         raise InputError(f"{name} {value!r}: give {' or '.join(get_args(choices))}")
 

@@ -46,6 +46,7 @@ class Correction(NamedTuple):
 
     @property
     def kind(self) -> Kind:
+        """The kind of error."""
         if self.current is None:
             return "missing"
         if self.proposed is None:
@@ -94,12 +95,15 @@ class OutOfFold:
 
 
 class CheckedDoc(NamedTuple):
+    """A text of a corpus, and its out-of-fold prediction, if any."""
+
     split: Split
     stored: StoredDoc
     prediction: OutOfFold | None = None
 
     @property
     def text(self) -> str:
+        """The text."""
         return self.stored.text
 
 
@@ -124,6 +128,7 @@ class Evidence:
         self._alike = Counter((self._forms[span[:2]], span[2]) for span in spans)
 
     def times(self, current: Place | None, better: Place | None) -> tuple[int, int]:
+        """Count other occurrences annotated as proposed, and as in the current annotation."""
         marked, free = self._counts[better] if better else (0, 0)
         if current is None:
             return marked, max(free - 1, 0)

@@ -77,12 +77,14 @@ def train_fold(recipes: Sequence[TrainingConfig], out: Path, apart: bool, number
 
 
 def fold_recipes(folds: Folds) -> list[TrainingConfig]:
+    """List the recipe of each fold."""
     recipe = folds.recipe
     leave_out = ({"corpora.train.leave_out": fold, "corpora.train.folds": folds.number} for fold in range(folds.number))
     return [replace(recipe, overrides={**recipe.overrides, **own}) for own in leave_out]
 
 
 def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:
+    """Read the texts of splits; of train, only one fold."""
     for split in splits:
         for file in partitions_of(corpus, split):
             for doc in read_stored_docs(file):

@@ -79,6 +79,7 @@ class ComparedSplit(msgspec.Struct, kw_only=True):
     macro: ComparedScores
 
     def rows(self) -> dict[str, ComparedScores]:
+        """Name the labels, then the averages."""
         return {**self.labels, "all (micro)": self.micro, "mean (macro)": self.macro}
 
 

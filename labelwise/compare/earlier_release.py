@@ -57,6 +57,7 @@ def _rename(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rename_pairs(tables: Tables) -> None:
+    """Rename the values of 0.3.0's pairs to today's, in place."""
     old = parquet.ParquetFile(tables.pairs)
     if "form" not in old.schema_arrow.names:
         return

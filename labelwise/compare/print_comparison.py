@@ -37,6 +37,7 @@ def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
 
 
 def list_unchanged(split: ComparedSplit) -> list[str]:
+    """List the labels whose F1 is the same in all revisions."""
     return [name for name, row in split.labels.items() if len({*row.f.values()}) == 1]
 
 
@@ -46,10 +47,12 @@ def find_spans(spans: Sequence[ChangedSpan], words: str) -> list[ChangedSpan]:
 
 
 def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
+    """Return header and rows of fixed and new errors."""
     return [["Change", "Mistake", "Label", "Words", "Text"], *([*map(str, span[:4]), span.text] for span in spans)]
 
 
 def notes(comparison: Comparison) -> list[str]:
+    """Explain the figures."""
     lines = []
     for on, split in (("dev", comparison.dev), ("test", comparison)):
         if not split:
@@ -101,6 +104,7 @@ def describe_verdict(comparison: Comparison, name: str) -> str:
 
 
 def is_star(change: Change, sign: int) -> bool:
+    """Return whether a difference is significant and has a sign."""
     return change.significant and sign * (change.difference or 0) > 0
 
 

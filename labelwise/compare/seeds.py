@@ -62,6 +62,7 @@ def read_counts(table: pa.Table, column: str, values: Sequence[str], labels: Seq
 
 
 def score_seeds(table: pa.Table, labels: Sequence[str]) -> dict[str, Any]:
+    """Compute F1 of each training on each split, as fields of `Seeds`."""
     splits, seeds = table["split"].cast(pa.string()).unique().to_pylist(), np.unique(table["seed"]).tolist()
     f = f_scores(read_counts(table, "split", splits, labels))  # (splits, trainings, labels + 2)
     f = np.concatenate([f, f.mean(1, keepdims=True)], 1)

@@ -33,6 +33,7 @@ class TrainCurve(msgspec.Struct, kw_only=True):
 
     @property
     def gain(self) -> Change:
+        """Return the gain of the last doubling."""
         return self.micro.changes[ALL]
 
     def gains(self) -> list[tuple[str, Change]]:
@@ -44,6 +45,7 @@ class TrainCurve(msgspec.Struct, kw_only=True):
         )
 
     def describe(self) -> str:
+        """Describe the expected gain from doubling the texts."""
         half, now = (self.micro.f[share] for share in (HALF, ALL))
         gain = self.gain
         if half is None or now is None or gain.low is None or gain.high is None:

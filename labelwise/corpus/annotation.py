@@ -47,17 +47,21 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def accepted(self) -> set[SpanKey]:
+        """Return the accepted spans."""
         return {(start, end, label) for start, end, label, _ in self.gold}
 
     def evaluable(self, spans: Iterable[SpanKey], also: Iterable[SpanKey] = ()) -> set[SpanKey]:
+        """Keep the spans that can be scored; see `text.evaluable`."""
         return evaluable(spans, (*self.accepted, *self.rejected, *also), self.uncovered)
 
 
 def annotate(doc: Doc, annotation: Annotation) -> None:
+    """Store an annotation with a Doc."""
     doc.user_data[USER_DATA] = msgspec.to_builtins(annotation, builtin_types=[bytes])
 
 
 def is_merged(doc: Doc) -> bool:
+    """Return whether a Doc comes from a merge."""
     return USER_DATA in doc.user_data
 
 
@@ -80,8 +84,10 @@ def decode_annotation(user_data: bytes) -> Annotation | None:
 
 
 def not_merged(text: str) -> InputError:
+    """Return the error for a text that isn't from a merge."""
     return InputError(f"{text[:40]!r}...: nothing says which labels it is complete for; use the merge's corpus")
 
 
 def entities(doc: Doc) -> set[SpanKey]:
+    """Return the entities of a Doc, in characters."""
     return {(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents}

@@ -54,16 +54,19 @@ class StoredDoc:
 
     @property
     def annotation(self) -> Annotation:
+        """Return the annotation by a merge; refuse a text without one."""
         if self.merged is None:
             raise not_merged(self.text)
         return self.merged
 
     @property
     def text(self) -> str:
+        """Return the text."""
         pairs = zip(self.words.tolist(), self.spaces.tolist(), strict=True)
         return "".join(self.strings[word] + (" " if space else "") for word, space in pairs)
 
     def offsets(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return start and end of each token, in characters."""
         lengths = np.array([len(self.strings[word]) for word in self.words.tolist()], int)
         ends = np.cumsum(lengths + self.spaces) - self.spaces
         return ends - lengths, ends
@@ -76,6 +79,7 @@ class StoredDoc:
         return [(first[start], last[end]) if start in first and end in last else None for start, end, _ in spans]
 
     def entities(self) -> set[SpanKey]:
+        """Return the entities, in characters."""
         starts, ends = self.offsets()
         begins = np.flatnonzero(self.iob == BEGIN)
         # An entity ends before the next token that isn't inside.
@@ -132,6 +136,7 @@ def _decode_docs(content: Any) -> Iterator[StoredDoc]:
 
 
 def decode_groups(groups: bytes) -> dict[str, list[TokenSpan]]:
+    """Decode accepted and rejected spans from serialized span groups."""
     spans_of: dict[str, list[TokenSpan]] = {}
     for group, names in (decode(groups) or {}).items() if groups else ():
         for name in {GOLD, INCORRECT}.intersection(names):

@@ -33,6 +33,7 @@ class DocWriter:
         self.vocabularies: dict[int, Mapping[int, str]] = {0: {0: ""}}  # by the identity of the object
 
     def add(self, doc: StoredDoc, starts: Sequence[int], ends: Sequence[int]) -> None:
+        """Encode a Doc, with start and end of its tokens in characters."""
         groups = {}
         for name, spans in ((GOLD, doc.gold), (INCORRECT, doc.rejected)):  # as SpanGroup.to_bytes serializes them
             packed = [SPAN.pack(0, 0, label, start, end, starts[start], ends[end - 1]) for start, end, label in spans]

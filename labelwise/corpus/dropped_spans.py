@@ -32,6 +32,7 @@ class DroppedSpan(NamedTuple):
 
 
 def find_dropped(group: Group) -> Iterator[DroppedSpan]:
+    """Yield the dropped spans, text by text, sorted."""
     texts = pc.unique(where(group.spans, "reason", DROPPED)["text"])
     rows = group.rows.filter(pc.is_in(group.rows["text"], texts))
     kinds = {(row["text"], row["row"]): row["kind"] for row in rows.select(["text", "row", "kind"]).to_pylist()}

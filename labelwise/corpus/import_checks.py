@@ -44,6 +44,7 @@ def write_checks(corpus: Path, checks: Iterable[ImportCheck]) -> None:
 
 
 def read_checks(corpus: Path) -> list[ImportCheck]:
+    """Read the findings of import checks; refuse a missing or malformed file."""
     file = corpus / IMPORT_CHECKS
     try:
         return msgspec.json.decode(file.read_bytes(), type=list[ImportCheck])

@@ -64,6 +64,7 @@ class Ledger(msgspec.Struct, kw_only=True):
 
     @property
     def problems(self) -> int:
+        """Count unusable rows and spans."""
         return sum(self.rows[reason] for reason in ROW_PROBLEMS) + sum(self.spans[reason] for reason in SPAN_PROBLEMS)
 
     def metrics(self) -> dict[str, Any]:

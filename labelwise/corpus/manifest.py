@@ -75,6 +75,7 @@ class Partition(NamedTuple):
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest of a corpus."""
     (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
@@ -118,6 +119,7 @@ def digest_merge(manifest: Manifest) -> str:
 
 
 def is_corpus(folder: Path) -> bool:
+    """Return whether a folder has the manifest of a merge."""
     try:
         read_manifest(folder)
     except InputError:

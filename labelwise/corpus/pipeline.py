@@ -37,10 +37,12 @@ def load_pipeline(model: Path) -> Language:
 
 
 def excluded_labels_of(nlp: Language) -> list[str]:
+    """List the labels that a pipeline excludes, because no training text is complete for them."""
     return [label for _, component in nlp.pipeline for label in getattr(component, "excluded_labels", ())]
 
 
 def points_of(nlp: Language) -> Points:
+    """Return a pipeline's operating points by label; see `spacy_per_label.operating_point`."""
     return {
         label: point
         for _, component in nlp.pipeline

@@ -37,6 +37,7 @@ def count(table: pa.Table, *columns: str) -> Counter[Any]:
 
 
 def where(table: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
+    """Keep rows with some values in a column."""
     return table.filter(pc.is_in(table[column], pa.array(values, pa.string())))
 
 
@@ -47,6 +48,7 @@ def find_kept(table: pa.Table, number: str) -> pa.Array:
 
 
 def with_kept(table: pa.Table, number: str, column: str) -> pa.Table:
+    """Add a column of the kept row or span as `by`; see `find_kept`."""
     return table.append_column("by", pc.take(table[column], find_kept(table, number)))
 
 
@@ -57,12 +59,15 @@ def firsts(spans: pa.Table) -> pa.Array:
 
 
 def of_sources(rows: pa.Table) -> pa.Table:
+    """Keep the rows of datasets, without decisions."""
     return rows.filter(pc.not_equal(pc.fill_null(rows["kind"], ""), "decision"))
 
 
 def texts_of(group: Group, table: pa.Table) -> pa.Array:
+    """Return the index of each row's text."""
     return pc.index_in(table["text"], group.texts["text"])
 
 
 def describe(row: Mapping[str, Any]) -> str:
+    """Describe an outcome, with its detail."""
     return f"{row['reason']}: {row['detail']}" if row["detail"] else str(row["reason"])

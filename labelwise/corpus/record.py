@@ -33,6 +33,7 @@ def read_raw(pipeline: Path) -> RawTexts | None:
 
 
 def digest_corpus(corpus: Path) -> str:
+    """Digest the labels and the splits that a training reads."""
     return digest_splits(corpus, LEARNED)
 
 

@@ -19,6 +19,7 @@ SEEN_TEXTS = "seen_texts.npy"
 
 
 def collect_seen(corpus: Path) -> np.ndarray:
+    """Collect the digests of a corpus's train and dev."""
     files = (file for split in ("train", "dev") for file in partitions_of(corpus, split))
     texts = (doc.text for file in files for doc in read_stored_docs(file))
     return np.unique(np.fromiter((digest(text_key(text).hex()) for text in texts), np.uint64))

@@ -26,9 +26,11 @@ class HashCounter:
         self._waiting: list[np.ndarray] = []
 
     def add(self, keys: np.ndarray) -> None:
+        """Count keys, as often as they occur."""
         self._waiting.append(keys.astype(np.uint64, copy=False))
 
     def of(self, keys: np.ndarray) -> np.ndarray:
+        """Return the count of each key."""
         self._count()
         if not len(self.keys):
             return np.zeros(keys.shape, np.int64)
@@ -71,10 +73,12 @@ class SurfaceForms:
         self.want(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
 
     def want(self, forms: np.ndarray, labels: np.ndarray) -> None:
+        """Add digests of surface forms, with label numbers, to the wanted ones."""
         self._forms.add(forms)
         self._wanted.add(self.keys(forms, labels))
 
     def mark(self, doc: StoredDoc) -> None:
+        """Count the annotated surface forms of a text."""
         self.marked.add(self.keys_of(doc, self.spans(doc)))
 
     def release(self, doc: StoredDoc) -> None:
@@ -86,9 +90,11 @@ class SurfaceForms:
         return sorted({(start, end, self.number[label]) for start, end, label in doc.gold if label in self.number})
 
     def form_keys(self, doc: StoredDoc, spans: Iterable[Sequence[int]]) -> np.ndarray:
+        """Digest the words of spans."""
         return np.array([digest(doc.words[start:end]) for start, end, *_ in spans], np.uint64)
 
     def keys_of(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> np.ndarray:
+        """Digest the words of spans with their labels."""
         return self.keys(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
 
     def counts(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> dict[TokenSpan, tuple[int, int]]:
@@ -102,6 +108,7 @@ class SurfaceForms:
         return self.marked.of(self.keys(self.form_keys(doc, spans)[:, None], np.arange(len(self.labels))))
 
     def keys(self, forms: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Digest surface forms with labels."""
         with np.errstate(over="ignore"):
             return (forms * _FACTOR) ^ (self.hashes[labels] * _OTHER)  # no zero where a word is its own label
 
@@ -146,6 +153,7 @@ class SurfaceForms:
 
 
 def digest(words: np.ndarray) -> np.uint64:
+    """Digest a sequence of word hashes."""
     total = np.uint64(0)
     with np.errstate(over="ignore"):
         for word in words:

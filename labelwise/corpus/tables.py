@@ -86,6 +86,8 @@ SCHEMAS = {"texts": TEXTS, "rows": ROWS, "spans": SPANS}
 
 
 class Group(NamedTuple):
+    """The texts of a row group, with all rows and spans."""
+
     texts: pa.Table
     rows: pa.Table
     spans: pa.Table
@@ -129,10 +131,12 @@ def _make_batch(table: str, columns: Columns) -> pa.RecordBatch:
 
 
 def read_columns(table: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of each row in some columns."""
     return zip(*(table[name].to_pylist() for name in columns), strict=True)
 
 
 def has_tables(folder: Path) -> bool:
+    """Return whether a folder has a merge's table, even of a killed merge."""
     for name, schema in zip(TABLES, SCHEMAS.values(), strict=True):
         with suppress(OSError, pa.ArrowException):
             if pq.read_schema(folder / name).equals(schema):

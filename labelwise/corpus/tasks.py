@@ -30,11 +30,13 @@ def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
 
 
 def task_hashes(text: str, spans: list[dict[str, Any]]) -> dict[str, int]:
+    """Compute both hashes of a task, by key."""
     text_hash = input_hash(text)
     return {"_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans)}
 
 
 def make_task(text: str, shown: Iterable[SpanKey] = (), **keys: Any) -> dict[str, Any]:
+    """Make a task with Prodigy's hashes."""
     spans = [{"start": start, "end": end, "label": label} for start, end, label in shown]
     return {"text": text, **task_hashes(text, spans), "_is_binary": False, **keys}
 

@@ -12,6 +12,7 @@ from labelwise.corpus.tables import Group, read_columns, read_groups
 
 
 def key_of(doc: StoredDoc) -> str:
+    """Return a text's key, in hexadecimal."""
     return text_key(doc.text).hex()
 
 

@@ -81,6 +81,7 @@ def with_marks(pattern: str) -> str:
 
 
 def read_rules(project: Path | None) -> TokenizerRules:
+    """Read `configs/tokenizer.yml` beside project.yml, if it exists."""
     path = project.parent / "configs" / "tokenizer.yml" if project else None
     return read_section(path if path and path.is_file() else None, "tokenizer", TokenizerRules)
 
@@ -92,6 +93,7 @@ def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:
 
 
 def read_tokenizer(path: Path) -> tuple[str, TokenizerRules]:
+    """Read the language and the rules that `write_tokenizer` wrote."""
     try:
         content = json.loads(path.read_text(encoding="utf8"))
         return content.pop("lang"), msgspec.convert(content, TokenizerRules)
@@ -184,6 +186,7 @@ class LearningTokenizer:
         self.words = 0
 
     def __call__(self, text: str) -> Doc:
+        """Tokenize a text; see `tokenize`."""
         tokenizer, vocab = self.nlp.tokenizer, cast(Any, self.nlp.vocab)
         may_cache = not vocab.in_memory_zone
         if may_cache and isinstance(tokenizer, Tokenizer) and len(self.known) < tokenizer.max_cache_size:

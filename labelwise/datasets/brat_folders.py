@@ -47,6 +47,7 @@ class Folders:
         return next((part for part in parts if part.lower() not in SPLIT_FOLDERS), "")
 
     def add(self, path: str, task: Task) -> None:
+        """Count an annotated document."""
         name = self.name_of(path)
         self.labels.setdefault(name, Counter()).update(span.label for span in task.spans)
         owners = self._owners.setdefault(text_key(task.text), [])
@@ -93,6 +94,7 @@ class Folders:
 
 
 def read_conf(file: Path) -> list[str]:
+    """List the entity types of a brat annotation.conf."""
     labels, section = [], ""
     for line in file.read_text(encoding="utf8", errors="replace").splitlines():
         if header := SECTION.match(line):

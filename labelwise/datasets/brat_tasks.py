@@ -25,6 +25,7 @@ class TaskFile(NamedTuple):
 
     @property
     def name(self) -> str:
+        """Its name."""
         return "-".join(filter(None, self)) + ".jsonl"
 
 
@@ -49,6 +50,7 @@ class Converted(msgspec.Struct):
     empty: int = 0
 
     def add(self, document: Document, file: TaskFile) -> None:
+        """Count a document."""
         self.files[file] += document.annotated
         self.problems.update(problem.reason for problem in document.problems)
         self.first = self.first or next(iter(document.problems), None)
@@ -89,6 +91,7 @@ def write_tasks(documents: Iterable[Document], out: Path, file_of: Callable[[str
 
 
 def encode_document(document: Document) -> Iterator[bytes]:
+    """Encode a document as lines of JSON: problems, then the task."""
     for problem in document.problems:
         yield msgspec.json.encode({PROBLEM: problem}) + b"\n"
     if not (task := document.task):

@@ -58,6 +58,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @property
     def spans(self) -> list[Offsets]:
+        """List its spans."""
         return [span for span in (self.removed, self.added) if span]
 
     @property
@@ -75,6 +76,8 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 class DecisionRow(NamedTuple):
+    """A row of a file of decisions: a decision or a problem."""
+
     file: str
     line: int
     decision: Decision | None
@@ -92,6 +95,7 @@ def read_decisions(file: Path) -> Iterator[DecisionRow]:
 
 
 def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[DecisionRow]:
+    """Yield the nonblank rows of a file's content."""
     for line, row in enumerate(content.removeprefix(BOM).splitlines(), 1):
         if not row.strip():
             continue
@@ -105,6 +109,7 @@ def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[Decision
 
 
 def find_decisions(folder: Path) -> Iterator[DecisionRow]:
+    """Yield the rows of a folder's files, sorted by name."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder; make it, or leave out --decisions")
     for file in sorted(folder.glob("*.jsonl")):

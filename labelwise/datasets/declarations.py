@@ -28,6 +28,7 @@ class DataSet(Entry, frozen=True):
     annotators: dict[str, str] = {}
 
     def to_entry(self, **changes: Any) -> Entry:
+        """Return its entry with some changes."""
         return Entry(**{key: getattr(self, key) for key in Entry.__struct_fields__} | changes)
 
 

@@ -56,6 +56,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     @property
     def paths(self) -> list[str]:
+        """Return its path or paths, or its database."""
         return self.path if isinstance(self.path, list) else [self.path or self.db or ""]
 
     @property
@@ -65,6 +66,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 def write_entries(entries: Iterable[Entry]) -> str:
+    """Encode entries as a `datasets.yml`."""
     return encode_yaml(msgspec.to_builtins(list(entries)))
 
 
@@ -78,6 +80,7 @@ def read_entries(file: Path) -> list[Entry]:
 
 
 def decode_entries(content: bytes, file: Path) -> list[Entry]:
+    """Decode the content of a `datasets.yml`; see `read_entries`."""
     return decode_yaml(content, list[Entry], str(file), SYNTAX, words=True)
 
 

@@ -53,8 +53,10 @@ def check_own_data(root: Path) -> None:
 
 
 def data_of(project: Path) -> Path:
+    """Read the folder of a project's data."""
     return Path(read_section(project, "vars", VarsSection, others=True).data)
 
 
 def has_brat(folder: Path) -> bool:
+    """Return whether a folder has brat documents."""
     return folder.is_dir() and bool(find_documents(folder))

@@ -78,6 +78,7 @@ def write_docs(docs: Iterable[DemoDoc], labels: Sequence[str], out: Path, format
 
 
 def write_brat(doc: DemoDoc, labels: Sequence[str], folder: Path) -> None:
+    """Write a document as DOMAIN/doc-00000.txt and .ann."""
     file = folder / doc.path
     file.parent.mkdir(exist_ok=True)
     file.write_text(doc.text, encoding="utf-8", newline="")

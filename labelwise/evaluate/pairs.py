@@ -26,10 +26,12 @@ class SpanPair(NamedTuple):
 
     @property
     def about(self) -> SpanKey:
+        """Return the gold span, or else the predicted one."""
         return self.gold or self.predicted or (0, 0, "")
 
     @property
     def kind(self) -> Kind:
+        """Return the kind of error, if it is one."""
         if self.gold is None:
             return "spurious"
         if self.predicted is None:
@@ -40,6 +42,7 @@ class SpanPair(NamedTuple):
 
 
 def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[SpanPair]:
+    """Pair the spans of a text, in text order."""
     gold, predicted = set(gold), set(predicted)
     pairs = [SpanPair(span, span) for span in gold & predicted]
     free, unused = gold - predicted, predicted - gold

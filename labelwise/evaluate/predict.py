@@ -36,6 +36,8 @@ WORD = 5  # characters, on average
 
 
 class PredictJob(NamedTuple):
+    """A part to predict, with the pipeline's folder and digest."""
+
     model: Path
     digest: str
     part: list[RawText]
@@ -52,6 +54,7 @@ class Done(NamedTuple):
     problems: Counter[str]
 
     def size(self) -> int:
+        """Return the number of texts, usable or not."""
         return self.texts + self.problems.total()
 
 
@@ -118,10 +121,12 @@ def _predict(
 
 
 def predict_part(job: PredictJob, folder: Path) -> Done:
+    """Predict the texts of a part, and write them to a file in a folder, one per line."""
     return predict_raw(hold_pipeline(job.model, job.digest), job.part, folder / PART_FILE)
 
 
 def predict_raw(nlp: Language, raws: Iterable[RawText], file: Path) -> Done:
+    """Predict raw texts, and write them to a file, one per line."""
     problems: Counter[str] = Counter()
     docs = predict_docs(nlp, read_raws(raws, problems), entity_labels(nlp))
     return Done(*write_predictions(docs, file), problems)

@@ -49,6 +49,7 @@ class FileJob(NamedTuple):
         return printable(self.files[0].path)
 
     def mark(self) -> Mark:
+        """Describe the files as they are now."""
         stats = ((file.name, file.path.stat()) for file in self.files)
         return Mark([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
 

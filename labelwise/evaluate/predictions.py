@@ -39,9 +39,11 @@ class PredictedDoc(msgspec.Struct):
     groups: dict[str, list[str]] = {}
 
     def scored(self, spans: Iterable[SpanKey]) -> set[SpanKey]:
+        """Keep the spans that can be scored; see `text.evaluable`."""
         return evaluable(spans, (*self.gold, *self.rejected), self.uncovered)
 
     def words_of(self, span: SpanKey) -> str:
+        """Return the words of a span, with single spaces."""
         return " ".join(self.text[span[0] : span[1]].split())
 
 

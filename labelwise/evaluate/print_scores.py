@@ -41,6 +41,7 @@ def print_groups(metrics: Metrics, groups: Groups, more: str) -> None:
 
 
 def head_interval(metrics: Metrics) -> str:
+    """Return the header of a column of intervals."""
     return "95%" if metrics.unit == "text" else f"95% by {metrics.unit}"
 
 

@@ -69,6 +69,7 @@ def rank_labels(metrics: Metrics, target_f1: float = DEFAULT_TARGET_F1) -> list[
 
 
 def group_by_verdict(rows: Iterable[RankedLabel]) -> dict[Verdict, list[str]]:
+    """List the labels of each verdict, in order; possibly none."""
     labels_of: dict[Verdict, list[str]] = {verdict: [] for verdict in get_args(Verdict)}
     for row in rows:
         labels_of[row.verdict].append(row.label)

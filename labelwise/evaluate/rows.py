@@ -45,10 +45,12 @@ class EvaluateJob(NamedTuple):
         return str(self.partition.file)
 
     def place(self, folder: Path) -> Path:
+        """Return the folder of the part's files."""
         return folder / self.partition.file.parent.name / self.partition.file.stem
 
 
 def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
+    """Predict a partition, and write the rows of its texts and pairs."""
     nlp, place = hold_pipeline(job.model, job.digest), job.place(folder)
     seen = np.load(job.seen) if job.seen else None
     stored, read = tee(read_stored_docs(job.partition))
@@ -66,6 +68,7 @@ def evaluate_part(job: EvaluateJob, folder: Path) -> Done:
 
 
 def gold_of(stored: StoredDoc) -> PredictedDoc:
+    """Return a corpus text with gold, without predictions."""
     merged = stored.annotation
     return PredictedDoc(
         key=text_key(stored.text).hex(),

@@ -51,6 +51,7 @@ class Mistakes(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def gold(self) -> int:
+        """Return the number of gold spans."""
         return self.right + self.missed + self.boundaries + self.label
 
     @property
@@ -116,6 +117,7 @@ class SplitMetrics(msgspec.Struct):
 
     @property
     def goals(self) -> dict[str, Aimed]:
+        """Return the results of goals, by label; empty without goals."""
         return self.aimed or {}
 
     def judging(self, label: str) -> AllScores:
@@ -164,6 +166,7 @@ class Metrics(SplitMetrics, forbid_unknown_fields=True):
 
     @property
     def to_learn(self) -> tuple[str, SplitMetrics]:
+        """Return name and scores of the split for error analysis."""
         return ("dev", self.dev) if self.dev and self.shows_dev else (self.split or "test", self)
 
 

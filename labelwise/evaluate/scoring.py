@@ -180,6 +180,7 @@ def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
 
 
 def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> dict[str, Mistakes]:
+    """Count each label's pairs, by kind."""
     names = ["kind", "cause", "gold_label", "predicted_label"]
     mistakes = {label: Mistakes() for label in labels}
     counts = (

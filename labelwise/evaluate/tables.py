@@ -96,23 +96,29 @@ class Rows(NamedTuple):
 
     @classmethod
     def read(cls, folder: Path, columns: Sequence[str] | None = None) -> "Rows":
+        """Read the rows from a folder; of pairs, some columns or all."""
         texts, pairs = (parquet.ParquetFile(file) for file in Tables.of(folder))
         return cls(texts.read(), pairs.read(columns and [*columns]))
 
     def write(self, folder: Path) -> None:
+        """Write the rows to a folder."""
         for rows, file in zip(self, Tables.of(folder), strict=True):
             parquet.write_table(rows, file)
 
 
 class Tables(NamedTuple):
+    """The files of the two tables."""
+
     texts: Path
     pairs: Path
 
     @classmethod
     def of(cls, folder: Path) -> "Tables":
+        """Return the tables in a folder."""
         return cls(folder / "texts.parquet", folder / "pairs.parquet")
 
     def digest(self) -> str:
+        """Digest both files, to name the tables in metrics."""
         digest = hashlib.blake2b(digest_size=8)
         for file in self:
             with file.open("rb") as opened:

@@ -14,6 +14,7 @@ TURN = 0.618  # of the color circle, between neighboring labels, so that they di
 
 
 def write_label_studio(source: ExportSource, folder: Path) -> Exported:
+    """Write tasks.json, and config.xml with the labels."""
     with (folder / "tasks.json").open("wb") as file:
         for number, doc in enumerate(source.read()):
             file.write((b",\n" if number else b"[\n") + msgspec.json.encode(make_task(doc, source)))

@@ -121,9 +121,11 @@ class Originals:
         return {caseless(f"{name}.txt") for name in self._stems}
 
     def configs(self) -> list[Path]:
+        """List brat's configuration files."""
         return find_files(self.folder, (".conf",)) if self._stems else []
 
     def restore(self, doc: ExportDoc) -> list[Restored]:
+        """Return the documents of a text with unchanged text."""
         recorded: dict[str, dict[Place, PlacedSpan]] = {}
         for place, span in doc.places.items():
             recorded.setdefault(place[0].rpartition(".")[0], {})[place] = span

@@ -130,6 +130,7 @@ def _unanswered(source: ExportSource, label: str, first: np.ndarray) -> Iterator
 
 
 def overlap(spans: Sequence[SpanKey]) -> bool:
+    """Return whether some of the sorted spans overlap."""
     return any(one[1] > other[0] for one, other in pairwise(spans))
 
 

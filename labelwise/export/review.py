@@ -96,6 +96,7 @@ FINDERS: Mapping[str, Callable[[Group], Iterator[tuple[str, Tasks]]]] = {
 
 
 def dropped_span_tasks(doc: StoredDoc, labels: Sequence[str], dropped: Iterable[DroppedSpan]) -> Iterator[bytes]:
+    """Yield a line of JSON for each dropped span, with the kept span."""
     for one in dropped:
         asserted = [span for span in (one.dropped, one.kept) if span]
         spans = [
@@ -117,6 +118,7 @@ def dropped_span_tasks(doc: StoredDoc, labels: Sequence[str], dropped: Iterable[
 def disagreement_tasks(
     doc: StoredDoc, labels: Sequence[str], versions: Mapping[str, Sequence[Version]]
 ) -> Iterator[bytes]:
+    """Yield a line of JSON for each label with disagreements."""
     for label, group in versions.items():
         marked = sorted({offsets for version in group for offsets in version.marked})
         spans = [

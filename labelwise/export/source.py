@@ -64,6 +64,7 @@ class ExportDoc(msgspec.Struct):
 
     @property
     def key(self) -> str:
+        """Return the digest of the text, in hexadecimal."""
         return text_key(self.text).hex()
 
     def mistakes_per_word(self, label: str | None = None) -> float:
@@ -127,9 +128,11 @@ class ExportSource:
 
     @property
     def predicted(self) -> bool:
+        """Return whether these are predictions."""
         return bool(self.version)
 
     def tokenize(self, text: str) -> Doc:
+        """Tokenize a text as the merge does."""
         return load_tokenizer(self._settings)(text)
 
     def read(self, label: str | None = None) -> Iterator[ExportDoc]:

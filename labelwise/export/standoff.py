@@ -8,6 +8,7 @@ LINE_ENDS = re.compile(r"[\r\n]+")
 
 
 def brat_label(label: str) -> str:
+    """Return a label without white space, which brat's labels can't have."""
     return "_".join(label.split())
 
 

@@ -80,10 +80,12 @@ class AccountWriter:
         self.texts, self.rows, self.spans = TableWriter(), TableWriter(), TableWriter()
 
     def end_text(self) -> None:
+        """Write a batch if it is large enough."""
         if len(self.rows.own) + len(self.spans.own) >= BATCH_ROWS:
             self.flush()
 
     def flush(self) -> None:
+        """Write the waiting rows as a batch."""
         tables = (self.texts, self.rows, self.spans)
         if any(table.own for table in tables):
             batch = encode([([*zip(*table.own, strict=True)], [*table.shared]) for table in tables])
@@ -92,6 +94,7 @@ class AccountWriter:
 
 
 def read_batches(file: Path) -> Iterator[Sequence[Columns]]:
+    """Yield the batches of a part: columns of each table."""
     with file.open("rb") as batches:
         while head := batches.read(SIZE.size):
             yield decode(batches.read(*SIZE.unpack(head)))

@@ -20,6 +20,7 @@ class SourceCounts(NamedTuple):
     spans: Counter[Any]
 
     def add(self, group: Group) -> None:
+        """Add the counts of a row group."""
         self.rows.update(queries.count(queries.of_sources(group.rows), "dataset", "file"))
         self.spans.update(count_spans(group))
 

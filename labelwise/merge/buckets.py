@@ -99,6 +99,7 @@ class BucketWriter:
             self._file.close()
 
     def add(self, key: bytes, record: bytes) -> None:
+        """Add a record."""
         number = range_of(key, self.skip + self.bits) & ((1 << self.bits) - 1)
         self._waiting.setdefault(number, []).append(record)
         self._size += len(record) + 100
@@ -106,6 +107,7 @@ class BucketWriter:
             self.flush()
 
     def flush(self) -> None:
+        """Write the waiting records."""
         if not self._waiting:
             return
         if not self._file:
@@ -154,10 +156,12 @@ class Buckets(msgspec.Struct, frozen=True):
     bits: int
 
     def files(self, kind: str) -> list[Path]:
+        """List the files of a kind."""
         folder = self.folder / kind
         return sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
 
     def numbers(self, kind: str) -> list[int]:
+        """List the buckets with records of a kind."""
         numbers: set[int] = set()
         for file in self.files(kind):
             with file.open("rb") as blocks:
@@ -165,6 +169,7 @@ class Buckets(msgspec.Struct, frozen=True):
         return sorted(numbers)
 
     def read(self, kind: str, number: int, record: struct.Struct) -> Iterator[tuple[Any, ...]]:
+        """Yield the records of a bucket, which have one size."""
         for file in self.files(kind):
             for block in read_blocks(file, number, self.bits):
                 yield from record.iter_unpack(block)
@@ -196,6 +201,7 @@ class Buckets(msgspec.Struct, frozen=True):
         return len(sizes) << shift, sum(sizes.values()) << shift
 
     def texts(self, number: int, scratch: Path) -> Iterator[Text]:
+        """Yield the texts of a bucket, sorted by key."""
         yield from read_texts(self.tasks(number), self.bits, scratch / f"cut-{number}")
 
 
@@ -217,6 +223,7 @@ def _last_places(blocks: IO[bytes], bits: int) -> "array[int]":
 
 
 def split_tasks(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the records of tasks and texts in blocks."""
     for block in blocks:
         place = 0
         while place < len(block):

@@ -94,19 +94,24 @@ class Merged:
 
 
 class Data(NamedTuple):
+    """A dataset of a merge, for queries."""
+
     dataset: DataSet
     merged: Merged
 
     @property
     def figures(self) -> Figures:
+        """Return the counts of the dataset."""
         return self.merged.figures[self.dataset.name]
 
     @property
     def sample(self) -> list[SampledText]:
+        """List its texts in the sample."""
         return [text for text in self.merged.sample if self.dataset.name in text.datasets]
 
     @property
     def files(self) -> range:
+        """Return the numbers of its files among all datasets' files."""
         before = takewhile(lambda dataset: dataset.name != self.dataset.name, self.merged.datasets)
         first = sum(len(dataset.files) for dataset in before)
         return range(first, first + len(self.dataset.files))
@@ -141,6 +146,7 @@ class Kind:
         self.sentence, self.remedy, self.lines = sentence, remedy, lines
 
     def find(self, merged: Merged) -> Iterator[ImportCheck]:
+        """Yield the query's findings, as data."""
         for n, values, rows, quotes, dataset in self.query(merged):
             if dataset and self.stops:
                 merged.misread.add(dataset.name)
@@ -180,16 +186,20 @@ def each_of(name: str, table: Mapping[str, Mapping[str, int]], template: str) ->
 
 
 def nothing(merged: Merged) -> Iterable[Evidence]:
+    """Find nothing, for checks outside a merge."""
     return ()
 
 
 class Words(NamedTuple):
+    """The words of an import check."""
+
     sentence: str
     remedy: str
     lines: tuple[str, ...]
 
 
 def write_words(kind: Kind, check: ImportCheck) -> Words:
+    """Put a finding into words."""
     where = check.where or f"the entry {check.dataset!r} in datasets.yml"
     values = {"dataset": check.dataset, "n": check.n, "where": where, "add": f"add to {where}", **check.values}
 
@@ -201,10 +211,12 @@ def write_words(kind: Kind, check: ImportCheck) -> Words:
 
 
 def largest_first(counts: Mapping[Any, int]) -> dict[str, int]:
+    """Sort counts, largest first, then by name."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def quote(text: str, start: int, end: int) -> str:
+    """Quote a span in brackets, with the words around it."""
     before, after = text[max(0, start - CONTEXT_CHARS) : start], text[end : end + CONTEXT_CHARS]
     return " ".join(f"{before}[{text[start:end]}]{after}".split())
 

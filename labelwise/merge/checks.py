@@ -861,6 +861,7 @@ KINDS = {kind.name: kind for kind in (*READING, *ADVICE, *FILES)}
 
 
 def check_undeclared(folder: Path, undeclared: Iterable[Undeclared]) -> Iterator[ImportCheck]:
+    """Yield undeclarable files of a folder, each with the entry to add."""
     for candidate in undeclared:
         file = folder / candidate.entry.paths[0]
         patterns = patterns_in(file) if file.is_dir() else []
@@ -885,10 +886,12 @@ def find_checks(merged: Merged) -> list[ImportCheck]:
 
 
 def describe(check: ImportCheck) -> Words:
+    """Return the words of a finding."""
     return write_words(KINDS[check.kind], check)
 
 
 def print_checks(checks: Iterable[ImportCheck]) -> None:
+    """Print findings with examples, remedy and lines to paste."""
     for check in checks:
         sentence, remedy, lines = describe(check)
         (msg.fail if check.stops else msg.warn)(sentence)

@@ -140,6 +140,7 @@ def write_rest(
 
 
 def write_metrics(metrics: Path, digest: Path, ledger: Ledger, partitions: Mapping[str, str]) -> None:
+    """Write the counts as JSON, and the digest of the corpus beside it."""
     metrics.write_text(json.dumps(ledger.metrics(), indent=2, ensure_ascii=False) + "\n", encoding="utf8")
     digest.write_text(f"{digest_partitions(partitions)}\n", encoding="utf8")
 

@@ -53,6 +53,7 @@ class Figures:
     samples: defaultdict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
 
     def labels(self, *reasons: str) -> Counter[str]:
+        """Count the spans with some outcomes, by label."""
         counts: Counter[str] = Counter()
         for (label, reason), n in self.spans.items():
             if reason in reasons:
@@ -60,10 +61,12 @@ class Figures:
         return counts
 
     def sample(self, *reasons: str) -> list[dict[str, Any]]:
+        """Return the first rows with some outcomes."""
         return [row for reason in reasons for row in self.samples[reason]][:SAMPLE]
 
 
 def add_figures(all_figures: defaultdict[str, Figures], group: Group) -> None:
+    """Add the counts of a row group, by dataset."""
     rows = queries.of_sources(group.rows)
     reasons = pc.take(group.spans["reason"], queries.firsts(group.spans))
     spans = group.spans.set_column(group.spans.schema.get_field_index("reason"), "reason", reasons)

@@ -50,6 +50,7 @@ class Text(NamedTuple):
 
     @classmethod
     def read(cls, row: Rows) -> "Text":
+        """Make a text from a row of a file."""
         return cls(row["key"].tobytes(), int(row["source"]), int(row["line"]), *read_splits(row))
 
 
@@ -79,6 +80,7 @@ def find_place(job: MergeJob, text: BucketText) -> Text:
 
 
 def write_place(text: Text) -> tuple[bytes, int, int, int, int]:
+    """Return a text's values for a row of a file."""
     declared = SPLITS.index(text.declared) + 1 if text.declared else 0
     return text.key, text.source, text.line, declared, sum(1 << SPLITS.index(split) for split in text.without)
 
@@ -90,6 +92,7 @@ def read_splits(row: Rows) -> tuple[Split | None, frozenset[Split]]:
 
 
 def sign(text: str) -> list[int]:
+    """Compute a text's MinHash signature. Composed letters keep words from ending at an accent."""
     words = WORDS.findall(unicodedata.normalize("NFKC", text).casefold()) or [text]
     minhash = RMinHash(BANDS * ROWS, 0)
     minhash.update([" ".join(words[i : i + SHINGLE]) for i in range(max(1, len(words) - SHINGLE + 1))])

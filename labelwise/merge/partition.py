@@ -51,11 +51,13 @@ class MergeJob(msgspec.Struct, frozen=True):
         return f"texts, part {self.number + 1} of {1 << self.bits}"
 
     def texts(self, scratch: Path) -> Iterator[Text]:
+        """Yield the texts, sorted by key; see `Buckets.texts`."""
         bits = self.buckets.bits - self.bits
         for number in range(self.number << bits, (self.number + 1) << bits):
             yield from self.buckets.texts(number, scratch)
 
     def answers(self, text: Text) -> list[Answer]:
+        """Make the answers about a text."""
         return [
             make_answer(number, task, self.sources[source].dataset, self.sources[source].file, source)
             for number, (source, task) in enumerate(text.tasks())
@@ -70,6 +72,7 @@ class MergedRange(msgspec.Struct):
 
 
 def merge_range(job: MergeJob, folder: Path) -> MergedRange:
+    """Merge the texts of a range of keys, and write their Docs and tables."""
     tokenizer = load_tokenizer(job.settings)
     result = MergedRange({}, Counter())
     pending = dict(job.decisions)
@@ -100,6 +103,7 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
 
 
 def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, tokenizer: LearningTokenizer) -> TextResult:
+    """Merge all answers about one text, choose its split, and make its Doc."""
     answers = job.answers(text)
     declared = declared_split(answers)
     merged = merge_text(text.text, answers, job.settings, declared, decisions)

@@ -41,6 +41,7 @@ class PartsJob(msgspec.Struct, frozen=True):
         return str(self.merge)
 
     def texts(self, folder: Path) -> Iterator[tuple[str, Text, set[str]]]:
+        """Yield each text, its place, and its datasets."""
         for text in self.merge.texts(folder):
             names = {self.merge.sources[source].dataset.name for source, _ in text.tasks()}
             yield text.text, find_place(self.merge, text), names
@@ -101,6 +102,7 @@ def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[tupl
 
 
 def search_parts(job: PartsJob, folder: Path) -> Parts:
+    """Find the parts of the documents in a range of texts."""
     parts = np.concatenate([np.fromfile(file, PART) for file in job.files])
     parts.sort(order="begin")
     begins = parts["begin"].copy()

@@ -21,6 +21,8 @@ MAX_TEXT_CHARS = 10**7  # characters of a text; each takes some 60 bytes in the 
 
 
 class Source(msgspec.Struct, frozen=True):
+    """A file of a dataset, and its number among all datasets' files."""
+
     number: int
     dataset: DataSet
     file: SourceFile
@@ -106,6 +108,7 @@ def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
 
 
 def check_length(item: Item) -> Item:
+    """Convert a task with too long a text to a problem."""
     if isinstance(item, Problem) or len(item.text) <= MAX_TEXT_CHARS:
         return item
     detail = f"a text of {len(item.text):,} characters; cut it into texts of {MAX_TEXT_CHARS:,} at most"

@@ -24,6 +24,8 @@ from labelwise.sources.normalize import Move
 
 
 class SameJob(msgspec.Struct, frozen=True):
+    """A bucket, by its number."""
+
     buckets: Buckets
     number: int
 
@@ -73,6 +75,7 @@ def read_same(buckets: Buckets, keys: Collection[bytes]) -> dict[bytes, bytes]:
 
 
 def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[DecisionRow]:
+    """Move decisions to a text from others that differ only in white space or Unicode composition."""
     if all(row.decision is None or row.decision.text == text.key.hex() for row in decisions):
         return [*decisions]
     variants = {key.hex(): words for key, words in text.variants.items()}

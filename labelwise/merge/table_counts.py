@@ -20,6 +20,7 @@ ANSWERED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # outcomes with the
 
 
 def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]) -> Ledger:
+    """Make empty counts, with an entry for each declared label, dataset and renaming."""
     return Ledger(
         labels={label: Counter() for label in labels},
         datasets={name: Counter() for name in datasets},
@@ -30,12 +31,14 @@ def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[
 
 
 def add_group(ledger: Ledger, group: Group) -> None:
+    """Add the counts of a row group."""
     for name, figures in count_group(group, len(ledger.labels)).items():
         _add(getattr(ledger, name), figures)
     ledger.same_texts += len(pc.list_flatten(group.texts["same"]))
 
 
 def finish_ledger(ledger: Ledger) -> None:
+    """Add the counts that follow from those of all row groups."""
     for counts in ledger.labels.values():
         counts["gold"] = sum(counts[reason] for reason in queries.GOLD)
         counts["none"] = ledger.texts.total() - counts["complete"] - counts["partial"]

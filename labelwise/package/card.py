@@ -75,6 +75,7 @@ def figure(score: Score) -> str:
 
 
 def interval(scores: Scores) -> str:
+    """Format the 95% interval of F1, if any."""
     return f"{figure(scores.f_low)} to {figure(scores.f_high)}" if scores.f_low is not None else ""
 
 

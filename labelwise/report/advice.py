@@ -70,6 +70,7 @@ class Step(NamedTuple):
 
     @property
     def first(self) -> str:
+        """What to do before the command."""
         return "; first put them into assets/raw" if self.command == PREDICT else ""
 
     def __str__(self) -> str:
@@ -78,6 +79,7 @@ class Step(NamedTuple):
         return f"{words}: {self.command}" if self.command not in ("", FIX) else words
 
     def of(self, label: str) -> "Step":
+        """Name the label in `words`."""
         words = self.words.replace("its", f"{label}'s") if "its" in self.words.split() else f"{self.words} for {label}"
         return self._replace(words=words, labels=self.labels or (label,))
 
@@ -103,6 +105,8 @@ class Kind(NamedTuple):
 
 
 class Reason(NamedTuple):
+    """A reason for missed spans, and its remedy."""
+
     name: str
     do: str
 
@@ -219,6 +223,7 @@ def may_annotate_in_full(merge: Ledger) -> bool:
 
 
 def describe_verdicts(rows: Sequence[RankedLabel]) -> str:
+    """Count the labels by verdict."""
     sizes = {verdict: len(labels) for verdict, labels in group_by_verdict(rows).items()}
     ready = sizes.pop("ready")
     words: dict[str, str] = {"too few test spans": "with too few test spans"}
@@ -371,6 +376,7 @@ def _rank_pairs(metrics: Metrics) -> list[tuple[tuple[str, ...], int]]:
 
 
 def describe_pairs(metrics: Metrics) -> list[str]:
+    """List pairs of confused labels, most wrong labels first."""
     return [f"{' and '.join(pair)} ({n:,})" for pair, n in _rank_pairs(metrics)]
 
 
@@ -481,6 +487,7 @@ def _warn_unscored(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
 
 
 def format_f(metrics: Metrics) -> str:
+    """Format F1 of all spans, with its interval."""
     scores = metrics.all_gold
     if scores.f is None or not scores.support:
         return "not scored"

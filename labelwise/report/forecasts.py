@@ -71,6 +71,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
     @property
     def key(self) -> tuple[str, str, str]:
+        """Return the key of a file's rows."""
         return self.pipeline, self.task, self.label
 
     @property
@@ -92,6 +93,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         return f"{cost}; F1 of {self.label or 'all spans'} {gain}"
 
     def describe_outcome(self) -> str:
+        """Describe the outcome."""
         label = f" of {self.label}" if self.label else ""
         asked = f"{self.asked:,} {'more texts' if self.task == 'texts' else 'decisions'}{label}: "
         if self.outcome == "not followed":

@@ -269,6 +269,7 @@ def format_share(share: float) -> str:
 
 
 def divide_missed(metrics: Metrics) -> dict[str, int]:
+    """Count missed spans by reason."""
     total = sum((Counter(mistakes.causes) for mistakes in metrics.to_learn[1].mistakes.values()), Counter[str]())
     counts = {reason: total[reason] for reason in MISSED if reason != MISALIGNED}
     return counts | {MISALIGNED: divide(metrics)["missed"] - sum(counts.values())}
@@ -333,10 +334,12 @@ def measure_change(row: RankedLabel, before: Metrics) -> float | None:
 
 
 def format_score(score: float | None) -> str:
+    """Format a score with two digits."""
     return "–" if score is None else f"{score:.2f}"
 
 
 def format_change(change: float | None) -> str:
+    """Format a difference of F1."""
     return "–" if change is None else "=" if change == 0 else f"{change:+.3f}"
 
 
@@ -378,6 +381,7 @@ def draw_chart(title: str, along: Sequence[int], f: Sequence[float], unit: str) 
 
 
 def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
+    """Chart precision by recall of labels with goals."""
     columns = ["kind", "gold_label", "predicted_label", "probability", "gold_probability"]
     pairs = tables.read_pairs(columns, split, pc.field("kind") != "unscored") if metrics.goals else pa.table({})
     spans_of: dict[str, list[tuple[float, bool]]] = {label: [] for label in metrics.goals}

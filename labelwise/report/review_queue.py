@@ -42,6 +42,7 @@ class ReviewQueue(NamedTuple):
 
     @property
     def counts(self) -> dict[str, Counter[str]]:
+        """Count the cases by label and kind."""
         counts: dict[str, Counter[str]] = {}
         for case in self.cases:
             counts.setdefault(case["label"], Counter())[case["kind"]] += 1
@@ -185,4 +186,5 @@ def _is_valid(decision: Decision, answers: Sequence[AnswerPlace]) -> bool:
 
 
 def spans_of(finding: Case) -> DecidedSpans:
+    """Return a finding's annotated and proposed spans."""
     return {(finding["key"], *span) for span in (finding["current"], finding["proposed"]) if span}

@@ -106,10 +106,12 @@ class Document(msgspec.Struct):
 
     @property
     def annotated(self) -> bool:
+        """Return whether its task is gold, not a prediction."""
         return self.task is not None and not self.task.predicted
 
     @property
     def empty(self) -> bool:
+        """Return whether it is annotated by empty files."""
         return self.annotated and bool(self.suffixes) and self.lines.keys() <= {"blank"}
 
 
@@ -126,6 +128,7 @@ def find_documents(root: Path) -> list[Path]:
 
 
 def digest_of(content: bytes) -> str:
+    """Return the digest of an annotation file, as in a list of predictions."""
     return hashlib.sha256(content).hexdigest()
 
 

@@ -77,6 +77,7 @@ def shape_of(line: str) -> Shape:
 
 
 def is_marked(line: str) -> bool:
+    """Return whether a line may not be a token."""
     return line.startswith(("#", DOCUMENT_START))
 
 

@@ -44,6 +44,7 @@ def find_files(root: Path, suffixes: tuple[str, ...], *, hidden: bool = True) ->
 
 
 def data_in(folder: Path) -> list[Path]:
+    """List possible datasets in a folder; see `find_files`."""
     find_files(folder, (DVC,))  # raises if data below the folder, which entries may name, aren't here
     files = [file for file in folder.iterdir() if not file.name.startswith(".") and not file.name.endswith(NOT_DATA)]
     return [file for file in files if not (file.name == EXPORTED and _is_of_export(file))]
@@ -80,6 +81,7 @@ def open_file(path: Path, buffering: int = -1) -> BinaryIO:
 
 
 def read_file(path: Path) -> bytes:
+    """Read a file whole; see `open_file` for errors."""
     with open_file(path) as file:
         return file.read()
 

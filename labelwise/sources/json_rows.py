@@ -140,6 +140,7 @@ _decode = msgspec.json.Decoder(_Row).decode
 
 
 def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Item]:
+    """Decode a row to its tasks and problems."""
     short = without_tokens(row)
     lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be other lists than an empty one of spans
     repeated = find_repeated(row) if _may_repeat(short) else ""

@@ -141,6 +141,7 @@ def ends_at_words(text: str, offsets: tuple[int, int] | None) -> bool:
 
 
 def is_inside(text: str, offsets: tuple[int, int]) -> bool:
+    """Return whether both offsets in a text are inside words."""
     return all(at and INSIDE.match(text, at - 1) for at in offsets)
 
 
@@ -207,6 +208,7 @@ def _quotes(text: str, reading: tuple[str, ...], mention: tuple[Fragments, str |
 
 
 def last_end(fragments: Fragments) -> int:
+    """Return the furthest end of fragments."""
     return max(end for _, end in fragments)
 
 
@@ -218,6 +220,7 @@ def says(text: str, fragments: Fragments, quoted: str | None) -> bool:
 
 
 def fold(text: str) -> str:
+    """Normalize white space to single spaces, and strip it."""
     return " ".join(text.split())
 
 

@@ -52,6 +52,7 @@ def find_raw_files(inputs: Sequence[Path]) -> Iterator[SourceFile]:
 
 
 def read_raw_file(file: SourceFile) -> Iterator[RawText]:
+    """Yield the texts of a file."""
     if file.name.endswith(TEXTS):
         yield _read_text(*file)
         return

@@ -65,6 +65,7 @@ class How(NamedTuple):
 
 
 def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Problem]:
+    """Convert a row of any tool to Prodigy's rows, and to problems."""
     row = rewrite(content)
     if not isinstance(row, dict):
         yield Problem(line, Reason.MALFORMED, f"a task is an object, not {type(row).__name__}")

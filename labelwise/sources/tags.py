@@ -50,6 +50,7 @@ BIO = Scheme()
 
 
 def find_scheme(tags: Mapping[str, int]) -> Scheme:
+    """Find the notation of tags."""
     outside = frozenset(OUTSIDE)
     most = max(tags, key=tags.__getitem__, default="")
     if most in OTHER_OUTSIDE and not tags.keys() & {"O", "o"}:
@@ -131,6 +132,7 @@ def tagged_row(
 
 
 def name_tags(tags: Iterable[Any], names: Sequence[str]) -> list[Any]:
+    """Return tags, numbered ones by name."""
     return [names[tag] if is_integer(tag) and 0 <= tag < len(names) else tag for tag in tags]
 
 

@@ -71,6 +71,8 @@ class TokenRow(NamedTuple):
 
 
 class Sentence(NamedTuple):
+    """A sentence as written, and its rows."""
+
     text: str
     rows: list[TokenRow]
 
@@ -143,6 +145,8 @@ def _read_unfinished(project: Path, _: int) -> frozenset[tuple[str, str]]:
 
 
 class MalformedError(ValueError):
+    """A malformed line, by its number."""
+
     def __init__(self, line: int, why: str) -> None:
         super().__init__(why)
         self.line = line

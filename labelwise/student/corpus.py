@@ -172,16 +172,19 @@ def write_train(
 
 
 def docs_of(corpus: Path, *splits: str) -> Iterator[StoredDoc]:
+    """Read the Docs of splits, in order."""
     for split in splits:
         for file in partitions_of(corpus, split):
             yield from read_stored_docs(file)
 
 
 def read_all(files: Iterable[Path]) -> Iterator[PredictedDoc]:
+    """Read files of predictions, in order."""
     return chain.from_iterable(map(read_predictions, files))
 
 
 def bucket_of(text: str, bits: int) -> int:
+    """Return the number of a text's partition of train."""
     return range_of(text_key(text), bits)
 
 

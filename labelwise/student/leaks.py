@@ -48,6 +48,7 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
 
 
 def place_of(text: str, source: int) -> Text:
+    """Return a text's values in a row, except its content."""
     return Text(text_key(text), source, 0, None)
 
 

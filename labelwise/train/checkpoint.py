@@ -124,6 +124,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def take_arrays(training: Training) -> dict[str, np.ndarray]:
+    """Copy all arrays: parameters, optimizer states, gradient scalers."""
     arrays: dict[str, np.ndarray] = {}
     for number, parameter in enumerate(training.parameters):
         arrays[f"parameter-{number}"] = parameter.get()

@@ -107,6 +107,7 @@ def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
 
 
 def is_per_label(settings: Config) -> bool:
+    """Return whether a config's recognizer is per-label."""
     return bool(settings["components"].get("ner", {}).get("factory") == "per_label")
 
 

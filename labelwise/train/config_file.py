@@ -229,6 +229,7 @@ def check_variables(path: Path, text: str, parser: ConfigParser) -> None:
 
 
 def variables_of(text: str) -> Iterator[str]:
+    """Yield the names of variables in a text."""
     for found in VARIABLE_RE.findall(text):
         yield found[2:-1].replace(":", ".")
 
@@ -247,6 +248,7 @@ def names_of(text: str) -> dict[str, int]:
 
 
 def refuse(path: Path, text: str, key: str, problem: str) -> InputError:
+    """Return an error about a key or a block of a config; see `ConfigFile.error`."""
     if not key:
         return InputError(f"{path}: {problem}")
     names, place = names_of(text), key

@@ -25,6 +25,7 @@ def check_gpu(config: Path) -> None:
 
 
 def device_name(gpu_id: int) -> str:
+    """Name the GPU, or the CPU if the number is negative."""
     if gpu_id < 0:
         return "CPU"
     import cupy

@@ -74,6 +74,7 @@ def train_while_improving(training: Training) -> Iterator[dict[str, Any]]:
 
 
 def is_over(training: Training) -> bool:
+    """Return whether training has ended, by `max_steps` or by `patience`."""
     state, settings = training.state, training.settings
     step, every = state.step, settings["eval_frequency"]
     scores = [0.0, *state.scores]  # after step 0, nothing has been learned

@@ -25,9 +25,11 @@ class Parameter(NamedTuple):
 
     @property
     def array(self) -> Any:
+        """Its value."""
         return self.owner.get_param(self.key[1]) if self.tensor is None else torch2xp(self.tensor.data)
 
     def get(self) -> np.ndarray:
+        """Copy its value to numpy."""
         return copied(self.array)
 
     def has_gradient(self) -> bool:
@@ -46,10 +48,12 @@ class Parameter(NamedTuple):
 
 
 def copied(array: Any) -> np.ndarray:
+    """Copy a numpy or cupy array to numpy."""
     return array.copy() if isinstance(array, np.ndarray) else get_array_ops(array).to_numpy(array)
 
 
 def find_owners(nlp: Language) -> Iterator[Any]:
+    """Yield a pipeline's thinc models and shims, each once."""
     models = [getattr(pipe, "model", None) for _, pipe in nlp.pipeline]
     nodes = {node.id: node for model in models if isinstance(model, Model) for node in model.walk()}
     for node in nodes.values():

@@ -187,11 +187,13 @@ class TorchRanks(SingleProcess):
         self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
 
     def all_gather_object(self, value: Any) -> list[Any]:
+        """Wait for all ranks, and return all values; see `SingleProcess`."""
         values: list[Any] = [None] * self.count
         self.distributed.all_gather_object(values, value, group=self.messages)
         return values
 
     def all_reduce(self, arrays: Sequence[Any]) -> None:
+        """Sum numpy or cupy arrays."""
         from thinc.api import torch2xp, xp2torch
 
         flat = self.torch.cat([xp2torch(array, device=self.device).reshape(-1) for array in arrays])
@@ -201,6 +203,7 @@ class TorchRanks(SingleProcess):
 
 
 def is_launched() -> bool:
+    """Return whether torchrun started this process, with others."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 

@@ -108,5 +108,9 @@ def count_words(corpus: Path, settings: Mapping[str, Any]) -> float:
 
 
 def count_train(corpus: Path, settings: Mapping[str, Any]) -> int:
+    """Count the texts of a training.
+
+    settings (Mapping): values of its config.
+    """
     texts = read_manifest(corpus).splits["train"].texts
     return min(texts, settings["corpora"]["train"].get("limit", 0) or texts)

@@ -308,4 +308,5 @@ def save_pipeline(nlp: Language, folder: Path, strings: list[str]) -> dict[Path,
 
 
 def has_model(pipe: Any) -> bool:
+    """Return whether a component saves a model of thinc's."""
     return isinstance(getattr(pipe, "model", None), Model) and hasattr(pipe, "to_disk")

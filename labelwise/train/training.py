@@ -109,6 +109,7 @@ class Training:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
+        """Add the seconds of a block to `spent`."""
         start = time.perf_counter()
         yield
         self.spent[name] += time.perf_counter() - start  # type: ignore[assignment]

@@ -28,9 +28,11 @@ class Account(NamedTuple):
 
     @property
     def key(self) -> str:
+        """The key of the text, if any."""
         return self.text["text"] if self.text else ""
 
     def kept_row(self, row: Row) -> Row | None:
+        """Return the row that replaces a row."""
         return None if row["kept_row"] is None or not self.text else self.rows[row["kept_row"]]
 
     def review_of(self, span: Row) -> Row | None:
@@ -42,6 +44,7 @@ class Account(NamedTuple):
         return max(reviews, key=lambda row: (timed and row["when"], row["row"]), default=None)
 
     def row_of(self, span: Row) -> Row | None:
+        """Return a span's row."""
         return next((row for row in self.rows if row["row"] == span["row"]), None)
 
     def kept_span(self, span: Row) -> Row | None:
@@ -58,4 +61,5 @@ class Account(NamedTuple):
 
 
 def without_names(account: Account) -> Account:
+    """Return the account without the annotators' names."""
     return account._replace(rows=[{**row, "who": None} for row in account.rows])

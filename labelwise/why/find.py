@@ -48,6 +48,7 @@ def find(corpus: Path, asked: str, declarations: Sequence[Path]) -> Iterator[Acc
 
 
 def find_places(corpus: Path, asked: str) -> Iterator[Account]:
+    """Yield the texts at a place, or in a document."""
     file, line = _split(asked)
     for group in read_groups(corpus, stopped=True):
         rows, spans = (_at(table, file, line) for table in (group.rows, group.spans))
@@ -105,6 +106,7 @@ def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> 
 
 
 def find_texts(corpus: Path, keys: Collection[str]) -> Iterator[Account]:
+    """Yield the texts with some keys, without their Docs."""
     for group in read_groups(corpus):
         yield from _accounts(group, keys)
 

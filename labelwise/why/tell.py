@@ -14,6 +14,10 @@ MAX_TEXT_CHARS = 150  # of a shown text
 
 
 def tell(account: Account, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield lines about a text.
+
+    settings (Mapping): the manifest's.
+    """
     yield from tell_text(account, settings)
     for number, row in enumerate(account.rows):
         spans = [account.spans[n] for n in account.wanted_spans if account.spans[n]["row"] == row["row"]]
@@ -29,6 +33,7 @@ def tell(account: Account, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def tell_text(account: Account, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Name the text and its split."""
     if not (text := account.text):
         return
     name = f"document {text['doc']}, " if text["doc"] else ""
@@ -50,6 +55,7 @@ def _shorten(account: Account) -> str:
 
 
 def tell_row(account: Account, row: Row, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Describe a row's outcome."""
     words = ", ".join(filter(None, (row["who"], row["kind"], row["answer"])))
     yield f"  {_place(row)}{f', {words}' if words else ''}: {queries.describe(row)}"
     if kept_row := account.kept_row(row):
@@ -63,6 +69,7 @@ def tell_row(account: Account, row: Row, settings: Mapping[str, Any]) -> Iterato
 
 
 def tell_span(account: Account, span: Row, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Describe a span's outcome."""
     row = account.row_of(span)
     own = (
         "" if row and (row["file"], row["line"]) == (span["file"], span["line"]) else f"{span['file']}:{span['line']}, "

@@ -41,9 +41,11 @@ class Answer(NamedTuple):
 
     @property
     def place(self) -> str:
+        """Return path and line."""
         return f"{self.file.path}:{self.task.line}"
 
     def accepted(self) -> list[Span]:
+        """List the usable spans that it accepts."""
         return [span for span in self.task.spans if self.verdict(span) == "accept"]
 
     def verdict(self, span: Span) -> str:
@@ -157,11 +159,13 @@ def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
 
 
 def asked_labels(answer: Answer) -> Sequence[str]:
+    """List the labels that a complete answer covers."""
     labels, uncovered = answer.dataset.labels, answer.task.uncovered
     return [label for label in labels if uncovered.get(label) != "none"] if uncovered else labels
 
 
 def accepted_offsets(task: Task) -> dict[str, set[Offsets]]:
+    """List the accepted spans of an answer, by label."""
     by_label: dict[str, set[Offsets]] = {}
     for span in task.spans:
         if (span.verdict or task.answer) == "accept":

@@ -11,6 +11,8 @@ SpanRef = tuple[Number, int]  # the answer, or the decision, and the position of
 
 
 class Claim(NamedTuple):
+    """An answer that asserts a span, or rejects it."""
+
     answer: Answer
     span: SpanRef
     verdict: str
@@ -92,10 +94,12 @@ def outcomes_of(claims: Claims, first: SpanOutcome) -> dict[SpanRef, SpanOutcome
 
 
 def duplicates_of(claims: Claims) -> dict[SpanRef, SpanOutcome]:
+    """Return the outcomes of all claims of a span but the first."""
     return {claim.span: SpanOutcome(Reason.DUPLICATE, "", claims[0].span) for claim in claims[1:]}
 
 
 def names_of(claims: Claims) -> list[str]:
+    """List the datasets that assert a span."""
     if len(claims) == 1:  # as nearly all are
         return [claims[0].answer.dataset.name]
     return sorted({claim.answer.dataset.name for claim in claims})

@@ -21,6 +21,8 @@ Chain = tuple[str, str, str]
 
 
 class DecisionOutcome(NamedTuple):
+    """A decision, and its outcome."""
+
     row: DecisionRow
     decision: Decision
     reason: Reason

@@ -36,6 +36,7 @@ class Policies(msgspec.Struct, frozen=True):
 
 
 def latest(group: Sequence[Answer]) -> list[Answer]:
+    """Keep a person's latest answer about a text."""
     return by_time(group)[-1:]
 
 

@@ -42,6 +42,7 @@ class Settings(Policies, frozen=True):
 
     @property
     def kept_meta(self) -> list[str]:
+        """Return the keys of the tasks' `meta` that the merge uses."""
         return [key for key in (self.split_by, *self.by) if key]
 
 
