@@ -35,30 +35,30 @@ NEEDS = {
 }
 
 
-def read_settings(wanted: TrainingConfig) -> Config:
+def read_settings(config: TrainingConfig) -> Config:
     """Read a spaCy config, and fit it to the corpus; see FITTED.
 
     RAISES (InputError): if it isn't a valid config, has an unused key, a seed, another kind of tokenizer than the
         corpus or an impossible goal, or needs a missing package.
     """
-    file = read_config_file(wanted.config)
+    file = read_config_file(config.config)
     if file.raw.interpolate().get("system", {}).get("seed"):
         raise file.error("system.seed", "the seed is `seed` in project.yml, or --seed; write seed = 0")
-    given = {"system.seed": wanted.seed, "corpora.train.limit": wanted.limit}
-    settings = file.override({key: value for key, value in given.items() if value} | {**wanted.overrides})
+    chosen = {"system.seed": config.seed, "corpora.train.limit": config.limit}
+    settings = file.override({key: value for key, value in chosen.items() if value} | {**config.overrides})
     check_supported(file, settings.interpolate())
     for architecture, (package, remedy) in NEEDS.items():
         if architecture in str(settings["components"]) and find_spec(package) is None:
             raise InputError(f"{file.path} needs the package {package}: {remedy}")
-    lang, rules = read_tokenizer(wanted.corpus / "tokenizer.json")
-    settings.setdefault("paths", {})["corpus"], settings["nlp"]["lang"] = str(wanted.corpus), lang
+    lang, rules = read_tokenizer(config.corpus / "tokenizer.json")
+    settings.setdefault("paths", {})["corpus"], settings["nlp"]["lang"] = str(config.corpus), lang
     own = settings["nlp"].get("tokenizer", DEFAULT_TOKENIZER)
     if own == DEFAULT_TOKENIZER:
         settings["nlp"]["tokenizer"] = rules.block or own
     elif rules.block and own.get("@tokenizers") != rules.block["@tokenizers"]:
         raise file.error(
             "nlp.tokenizer",
-            f"{wanted.corpus} was merged with {rules.block}; take that of the corpus: delete the block, or write "
+            f"{config.corpus} was merged with {rules.block}; take that of the corpus: delete the block, or write "
             "tokenizer = " + json.dumps(DEFAULT_TOKENIZER),
         )
     # Of a component that needs no training, such as a sentencizer, spaCy would add scores that dev has no gold for.
@@ -67,15 +67,15 @@ def read_settings(wanted: TrainingConfig) -> Config:
         if language.has_factory(factory := block.get("factory", "")):
             scores = language.get_factory_meta(factory).default_score_weights or {}
             weights |= {name: None for name in scores if name not in (*SCORES, *weights)}
-    fit_steps(wanted, file, settings)
-    read_goals(file, settings, wanted.corpus)
-    if wanted.gpu_id < 0 and "grad_scaler_config" not in str(wanted.overrides.keys()):  # the CPU computes in fp32
+    fit_steps(config, file, settings)
+    read_goals(file, settings, config.corpus)
+    if config.gpu_id < 0 and "grad_scaler_config" not in str(config.overrides.keys()):  # the CPU computes in fp32
         models = [block.get("model", {}) for block in settings["components"].values()]
         for model in (*models, *(one.get("tok2vec", {}) for one in models)):
             if "grad_scaler_config" in model:
                 model["mixed_precision"] = model["grad_scaler_config"]["enabled"] = False
     if not is_per_label(settings):
-        check_complete(wanted.corpus)
+        check_complete(config.corpus)
     return settings
 
 
@@ -89,21 +89,24 @@ def changed_keys(file: ConfigFile, settings: Config) -> dict[str, tuple[Any, Any
     }
 
 
-def share_of(wanted: TrainingConfig, texts: int) -> TrainingConfig:
+def share_of(config: TrainingConfig, texts: int) -> TrainingConfig:
     """Describe a training on fewer texts, with equal batch size and dropout.
 
     RAISES (InputError): if no text is left.
     """
-    settings = read_settings(wanted)
-    if "raw" in read_manifest(wanted.corpus).settings:
-        told = "its raw texts tell what all of train says; measure the curve of its teacher"
-        raise InputError(f"{wanted.corpus}: a student's corpus: {told}")
+    settings = read_settings(config)
+    if "raw" in read_manifest(config.corpus).settings:
+        problem = "its raw texts tell what all of train says; measure the curve of its teacher"
+        raise InputError(f"{config.corpus}: a student's corpus: {problem}")
     if texts < 1:
-        count = count_train(wanted.corpus, settings)
-        raise InputError(f"{wanted.corpus}: train has {count} texts, so a share of them would be empty")
+        count = count_train(config.corpus, settings)
+        raise InputError(f"{config.corpus}: train has {count} texts, so a share of them would be empty")
     training = settings["training"]
-    same = {"training.batcher.size": training["batcher"].get("size"), "training.dropout": training.get("dropout", 0.1)}
-    return replace(wanted, limit=texts, overrides=same | {**wanted.overrides})
+    unchanged = {
+        "training.batcher.size": training["batcher"].get("size"),
+        "training.dropout": training.get("dropout", 0.1),
+    }
+    return replace(config, limit=texts, overrides=unchanged | {**config.overrides})
 
 
 def is_per_label(settings: Config) -> bool:
@@ -126,23 +129,23 @@ def check_complete(corpus: Path) -> None:
         )
 
 
-def make_pipeline(wanted: TrainingConfig, settings: Config) -> Language:
+def make_pipeline(config: TrainingConfig, settings: Config) -> Language:
     """Make and initialize a pipeline with the corpus's labels.
 
     RAISES (InputError): if the registry, a component or a model refuses the config.
     """
     try:
-        nlp = init_nlp(settings, use_gpu=wanted.gpu_id)
+        nlp = init_nlp(settings, use_gpu=config.gpu_id)
     except InputError:
         raise
     except (ValueError, OSError, MemoryError) as error:
-        raise read_config_file(wanted.config).explain(error) from error
+        raise read_config_file(config.config).explain(error) from error
     for key in settings.get("initialize", {}).get("tokenizer", {}):
         if not hasattr(nlp.tokenizer, "initialize"):
-            told = f"{type(nlp.tokenizer).__name__} takes no arguments; delete it"
-            raise read_config_file(wanted.config).error(f"initialize.tokenizer.{key}", told)
+            problem = f"{type(nlp.tokenizer).__name__} takes no arguments; delete it"
+            raise read_config_file(config.config).error(f"initialize.tokenizer.{key}", problem)
     ner: Any = nlp.get_pipe("ner")
-    labels = json.loads((wanted.corpus / "labels" / "per_label.json").read_text(encoding="utf8"))
+    labels = json.loads((config.corpus / "labels" / "per_label.json").read_text(encoding="utf8"))
     if is_per_label(settings):
         ner.cfg |= {"taught": list(ner.labels), "left_out": [label for label in labels if label not in ner.labels]}
     else:

@@ -114,19 +114,19 @@ class ConfigFile(NamedTuple):
 
     def explain(self, error: Exception) -> InputError:
         """Convert an error of spaCy's registry or of a component to one that names the key, where the error does."""
-        told = SENTENCE_END.split(" ".join(str(error).split()))[0]  # then come all names there are
+        problem = SENTENCE_END.split(" ".join(str(error).split()))[0]  # then come all names there are
         if isinstance(error, SettingError):
             key = self.find_value(error.value, error.key)
             return self.error(key, error.problem if flatten(self.raw).get(key) == error.value else str(error))
         if isinstance(error, ConfigValidationError) and error.errors:
-            found = min(error.errors, key=lambda one: "unexpected" not in one["msg"])
-            key, told = self.locate(*map(str, found["loc"])), PLACE.sub("", found["msg"])
+            report = min(error.errors, key=lambda one: "unexpected" not in one["msg"])
+            key, problem = self.locate(*map(str, report["loc"])), PLACE.sub("", report["msg"])
         else:
-            quoted, words = QUOTED.findall(told), told.split()  # a value, a key's name, or a component's
+            quoted, words = QUOTED.findall(problem), problem.split()  # a value, a key's name, or a component's
             named = [self.find_value(word) or self.locate(word) for word in quoted]
             named += [self.find_value(word) or f"components.{word}" for word in words]
             key = next((name for name in named if has_key(self.raw, name)), "")
-        return self.error(key, f"{told}; correct it")
+        return self.error(key, f"{problem}; correct it")
 
     def locate(self, *path: str) -> str:
         """Find a key by spaCy's location, which begins below the resolved block or with a factory: per_label.model."""
@@ -134,8 +134,8 @@ class ConfigFile(NamedTuple):
         factories = {block.get("factory"): name for name, block in self.raw.get("components", {}).items()}
         *block, key = [factories.get(place[0], place[0]), *place[1:]] if len(place) > 1 else place
         ending = ".".join(["", *block]) if block else f".{key}"
-        found = [name for name in names_of(self.text) if f".{name}".endswith(ending)]
-        nearest = min(found, key=lambda name: name.count("."), default="")
+        matching = [name for name in names_of(self.text) if f".{name}".endswith(ending)]
+        nearest = min(matching, key=lambda name: name.count("."), default="")
         return f"{nearest}.{key}" if nearest and block else nearest
 
     def find_value(self, value: Any, key: str = "") -> str:
@@ -197,8 +197,8 @@ def read_config_file(path: Path) -> ConfigFile:
     check_removed(path, raw)
     for name in NEEDED:
         if not has_key(raw, name):
-            told = "this is missing; `python -m spacy init fill-config` writes what a config lacks"
-            raise refuse(path, text, name, told)
+            problem = "this is missing; `python -m spacy init fill-config` writes what a config lacks"
+            raise refuse(path, text, name, problem)
     return ConfigFile(path, text, raw)
 
 
@@ -212,8 +212,8 @@ def check_blocks(path: Path, text: str, parser: ConfigParser) -> None:
         if above not in blocks[:number]:
             raise refuse(path, text, block, f"there is no block [{above}] above it; write one")
         if name in parser[above]:
-            told = f"[{above}] has {name} = {parser[above][name]}, too; delete that line, or this block"
-            raise refuse(path, text, block, told)
+            problem = f"[{above}] has {name} = {parser[above][name]}, too; delete that line, or this block"
+            raise refuse(path, text, block, problem)
 
 
 def check_variables(path: Path, text: str, parser: ConfigParser) -> None:
@@ -230,8 +230,8 @@ def check_variables(path: Path, text: str, parser: ConfigParser) -> None:
 
 def variables_of(text: str) -> Iterator[str]:
     """Yield the names of variables in a text."""
-    for found in VARIABLE_RE.findall(text):
-        yield found[2:-1].replace(":", ".")
+    for variable in VARIABLE_RE.findall(text):
+        yield variable[2:-1].replace(":", ".")
 
 
 def names_of(text: str) -> dict[str, int]:
@@ -239,11 +239,11 @@ def names_of(text: str) -> dict[str, int]:
     names: dict[str, int] = {}
     block = ""
     for number, line in enumerate(text.splitlines(), 1):
-        if found := re.match(r"\[(.+)\]", line):
-            block = found[1]
+        if match := re.match(r"\[(.+)\]", line):
+            block = match[1]
             names[block] = number
-        elif found := re.match(r"([^\s#;=:][^=:]*?)\s*[=:]", line):
-            names[f"{block}.{found[1]}"] = number
+        elif match := re.match(r"([^\s#;=:][^=:]*?)\s*[=:]", line):
+            names[f"{block}.{match[1]}"] = number
     return names
 
 
@@ -262,12 +262,12 @@ def refuse(path: Path, text: str, key: str, problem: str) -> InputError:
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """List the values of a config by dotted name; a tokenizer's block is one value."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in settings.items():
         name = f"{prefix}{key}"
         inside = isinstance(value, Mapping) and name != "nlp.tokenizer"
-        found |= flatten(value, f"{name}.") if inside else {name: value}
-    return found
+        values |= flatten(value, f"{name}.") if inside else {name: value}
+    return values
 
 
 def check_supported(file: ConfigFile, settings: Config) -> None:
@@ -278,8 +278,8 @@ def check_supported(file: ConfigFile, settings: Config) -> None:
     """
     for name, known in BLOCKS.items():
         if unknown := settings.get(name, {}).keys() - {*known}:
-            told = f"the block has no such key; its keys are {', '.join(sorted(known))}"
-            raise file.error(f"{name}.{min(unknown)}", told)
+            problem = f"the block has no such key; its keys are {', '.join(sorted(known))}"
+            raise file.error(f"{name}.{min(unknown)}", problem)
     check_types(file)
     training, nlp, components = settings["training"], settings["nlp"], settings["components"]
     if "ner" not in nlp["pipeline"]:
@@ -300,18 +300,18 @@ def check_supported(file: ConfigFile, settings: Config) -> None:
             raise file.error(f"training.{name}", "this is for `spacy train` alone; delete it, or train with that")
     for name, weight in training.get("score_weights", {}).items():
         if weight and name not in SCORES:
-            told = f"the score isn't computed; write null, or a weight for {', '.join(SCORES)}"
-            raise file.error(f"training.score_weights.{name}", told)
+            problem = f"the score isn't computed; write null, or a weight for {', '.join(SCORES)}"
+            raise file.error(f"training.score_weights.{name}", problem)
     if training["train_corpus"] != "corpora.train":
         raise file.error("training.train_corpus", 'training reads [corpora.train]; write "corpora.train"')
     if not has_key(settings, dev := training["dev_corpus"]):
         raise file.error("training.dev_corpus", f"there is no block [{dev}]; write one")
     for name in ("corpora.train", dev):
         reader = dot_to_object(settings, name).get("@readers", "")
-        made = spacy.registry.readers.get(reader) if reader in spacy.registry.readers else None
-        if not (isinstance(made, type) and issubclass(made, PartitionedCorpus)):
-            told = 'a training resumes with our reader alone; write @readers = "labelwise.PartitionedCorpus.v1"'
-            raise file.error(f"{name}.@readers", told)
+        function = spacy.registry.readers.get(reader) if reader in spacy.registry.readers else None
+        if not (isinstance(function, type) and issubclass(function, PartitionedCorpus)):
+            problem = 'a training resumes with our reader alone; write @readers = "labelwise.PartitionedCorpus.v1"'
+            raise file.error(f"{name}.@readers", problem)
     check_arguments(file, settings)
     check_unused(file, settings)
 
@@ -351,11 +351,11 @@ def check_unused(file: ConfigFile, settings: Config) -> None:
     """
     pretraining, weights = settings.get("pretraining", {}), settings.get("initialize", {}).get("init_tok2vec")
     if weights and not pretraining:
-        told = "the weights are for the layer that [pretraining] names; write that block, or init_tok2vec = null"
-        raise file.error("initialize.init_tok2vec", told)
+        problem = "the weights are for the layer that [pretraining] names; write that block, or init_tok2vec = null"
+        raise file.error("initialize.init_tok2vec", problem)
     if weights and not Path(weights).is_file():
-        told = "there is no such file; `python -m spacy pretrain` writes it; or write init_tok2vec = null"
-        raise file.error("initialize.init_tok2vec", told)
+        problem = "there is no such file; `python -m spacy pretrain` writes it; or write init_tok2vec = null"
+        raise file.error("initialize.init_tok2vec", problem)
     if pretraining and not weights:
         raise file.error(
             "pretraining", "training reads it for [initialize] init_tok2vec; set that, or delete the block"
