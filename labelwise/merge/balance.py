@@ -64,7 +64,7 @@ def _first_missing(corpus: Path, source: Source, buckets: Buckets) -> str:
     read = {
         task.line
         for number in range(1 << buckets.bits)
-        for text in buckets.texts(number, buckets.folder)
+        for text in buckets.texts(number, buckets.bits, buckets.folder)
         for of, task in text.tasks()
         if of == source.number
     }

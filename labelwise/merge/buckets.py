@@ -5,8 +5,8 @@ of records of one bucket, each with the place of the bucket's previous block fir
 blocks. A record is a HEAD, and a task as MessagePack, without its text, or a text; as bytes, records sort by key, texts
 before tasks, sources and lines. A process writes a text once.
 
-Buckets are sorted by key, and large ones are split again; partitions don't depend on them. `same_texts` gives one key
-to texts that differ only in white space or Unicode composition.
+Buckets are sorted by key, and read in ranges; large ranges are split again. Partitions don't depend on them.
+`same_texts` gives one key to texts that differ only in white space or Unicode composition.
 """
 
 import struct
@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import chain, groupby
 from os import SEEK_END
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, NamedTuple, Self
 
 import msgspec
 
@@ -30,14 +30,13 @@ from labelwise.sources.normalize import Move
 HEAD = struct.Struct(f">{KEY_BYTES}sII{KEY_BYTES}sI")
 TEXT = 0
 BLOCK = struct.Struct("<qq")  # place of the block before, or -1; size of the records
-FORM = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}sII")  # keys of a form and of its text; place of the task
-SAME = struct.Struct(f"<{KEY_BYTES}s{KEY_BYTES}s")  # keys of a text and of the first text with its form
+FORM = struct.Struct(f">{KEY_BYTES}sII{KEY_BYTES}sI")  # key of a form; place of a task; key and size of its text
 SOURCE_BYTES = 2**23  # per bucket
 LEAST_BITS, MOST_BITS, MOST_BLOCKS = 3, 8, 2**15
 WAITING_BYTES = 2**22  # held by a writer
-MAX_BUCKET_BYTES = 2**23  # held by a worker; a larger bucket is cut again, by CUT_BITS
+READ_BYTES = 2**20  # held by a worker on average: the tasks of a range of keys
+MAX_RANGE_BYTES = 2**23  # held by a worker; a larger range is cut again, by CUT_BITS
 CUT_BITS = 4
-MAX_COUNTED_TASKS = 2**15  # with more tasks, texts are estimated
 MAX_KNOWN_TEXTS = 2**15  # texts that a process remembers as written
 
 encode_task = msgspec.msgpack.Encoder().encode
@@ -122,33 +121,41 @@ class BucketWriter:
 
 
 class TaskWriter(BucketWriter):
-    """Writes the tasks of a source, and texts that this process hasn't written to the folder."""
+    """Writes the tasks of a source, and texts that this process hasn't written to the folder.
 
-    def add_task(self, task: Task, source: int, number: int) -> tuple[bytes, bytes]:
-        """Add a task, with its source and its number there; return the keys of text and normalized text."""
+    forms (BucketWriter): gets the forms of these texts.
+    """
+
+    def __init__(self, file: Path, bits: int, forms: BucketWriter) -> None:
+        super().__init__(file, bits)
+        self.forms = forms
+
+    def add_task(self, task: Task, source: int, number: int) -> None:
+        """Add a task, with its source and its number there."""
         text = task.text.encode("utf8", "surrogatepass")
         key, encoded = bytes_key(text), encode_task(msgspec.structs.replace(task, text=""))
         known = written_texts(self.folder)
-        if (form := known.get(key)) is None:
+        if key not in known:
             if len(known) >= MAX_KNOWN_TEXTS:
                 known.clear()
-            form = known[key] = text_key(form_of(task.text))
+            known.add(key)
+            form = text_key(form_of(task.text))
             self.add(key, HEAD.pack(key, TEXT, 0, key, len(text)) + text)
+            self.forms.add(form, FORM.pack(form, source, number, key, len(text)))
         self.add(key, HEAD.pack(key, source + 1, number, key, len(encoded)) + encoded)
-        return key, form
 
 
 @lru_cache(maxsize=1)
-def written_texts(folder: Path) -> dict[bytes, bytes]:
-    """Return keys of texts that this process wrote to a folder (on a cluster, a job's), with their forms' keys."""
-    return {}
+def written_texts(folder: Path) -> set[bytes]:
+    """Return keys of texts that this process wrote to a folder (on a cluster, a job's)."""
+    return set()
 
 
 class Buckets(msgspec.Struct, frozen=True):
-    """The buckets of a merge.
+    """The buckets of a merge, read in ranges: `number` of 2**bits equal ranges of keys.
 
-    folder (Path): files of writers, by kind: "tasks", and those of `same_texts`: "forms", the pairs of keys "same", and
-        tasks "moved" to other buckets.
+    folder (Path): files of writers, by kind: "tasks", "forms", and those of `same_texts`: the pairs of keys "same",
+        and tasks "moved" to other buckets.
     bits (int): number of key bits that select a bucket.
     """
 
@@ -160,66 +167,55 @@ class Buckets(msgspec.Struct, frozen=True):
         folder = self.folder / kind
         return sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
 
-    def numbers(self, kind: str) -> list[int]:
-        """List the buckets with records of a kind."""
-        numbers: set[int] = set()
+    def bits_for(self, parts: int) -> int:
+        """Return the bits of ranges that are at least so many parts, if there are as many buckets."""
+        return min(self.bits, parts.bit_length())
+
+    def read_bits(self) -> int:
+        """Return the bits of ranges with READ_BYTES of tasks, on average."""
+        return self.bits_for(sum(file.stat().st_size for file in self.files("tasks")) // READ_BYTES)
+
+    def blocks(self, kind: str, number: int, bits: int) -> Iterator[bytes]:
+        """Yield the blocks of a range."""
+        each = self.bits - bits
         for file in self.files(kind):
-            with file.open("rb") as blocks:
-                numbers.update(number for number, place in enumerate(_last_places(blocks, self.bits)) if place >= 0)
-        return sorted(numbers)
+            yield from read_blocks(file, range(number << each, (number + 1) << each), self.bits)
 
-    def read(self, kind: str, number: int, record: struct.Struct) -> Iterator[tuple[Any, ...]]:
-        """Yield the records of a bucket, which have one size."""
-        for file in self.files(kind):
-            for block in read_blocks(file, number, self.bits):
-                yield from record.iter_unpack(block)
+    def read(self, kind: str, size: int, number: int = 0, bits: int = 0) -> Iterator[bytes]:
+        """Yield the records of a range, which have one size."""
+        for block in self.blocks(kind, number, bits):
+            for place in range(0, len(block), size):
+                yield block[place : place + size]
 
-    def tasks(self, number: int, *, moved: bool = True) -> Iterator[bytes]:
-        """Yield the tasks of a bucket, and their texts; with `moved`, after `same_texts`."""
-        moved_keys = {key for key, _ in self.read("same", number, SAME)} if moved else ()
-        for file in self.files("tasks"):
-            for record in split_tasks(read_blocks(file, number, self.bits)):
-                if not moved_keys or record[:KEY_BYTES] not in moved_keys:
-                    yield record
-        for file in self.files("moved") if moved else ():
-            yield from split_tasks(read_blocks(file, number, self.bits))
+    def same(self, number: int = 0, bits: int = 0) -> dict[bytes, bytes]:
+        """Map keys of texts to the keys of the first texts with the same forms."""
+        return {pair[:KEY_BYTES]: pair[KEY_BYTES:] for pair in self.read("same", 2 * KEY_BYTES, number, bits)}
 
-    def count_texts(self, tasks: int) -> tuple[int, int]:
-        """Count the distinct texts, and their bytes.
+    def tasks(self, number: int, bits: int) -> Iterator[bytes]:
+        """Yield the tasks of a range, and their texts, after `same_texts`."""
+        moved_keys = self.same(number, bits)
+        for record in split_tasks(self.blocks("tasks", number, bits)):
+            if not moved_keys or record[:KEY_BYTES] not in moved_keys:
+                yield record
+        yield from split_tasks(self.blocks("moved", number, bits))
 
-        Above MAX_COUNTED_TASKS, they are estimated from a share of the keys, reproducibly.
-        """
-        shift = 0
-        while tasks >> shift > MAX_COUNTED_TASKS:
-            shift += 1
-        sizes: dict[bytes, int] = {}
-        for number in range(max(1, 1 << self.bits >> shift)):
-            for record in self.tasks(number):
-                key, source, _, own, size = HEAD.unpack_from(record)
-                if source == TEXT and own == key and not range_of(key, shift):
-                    sizes[key] = size
-        return len(sizes) << shift, sum(sizes.values()) << shift
-
-    def texts(self, number: int, scratch: Path) -> Iterator[Text]:
-        """Yield the texts of a bucket, sorted by key."""
-        yield from read_texts(self.tasks(number), self.bits, scratch / f"cut-{number}")
+    def texts(self, number: int, bits: int, scratch: Path) -> Iterator[Text]:
+        """Yield the texts of a range, sorted by key."""
+        yield from read_texts(self.tasks(number, bits), bits, scratch / f"cut-{number}")
 
 
-def read_blocks(file: Path, number: int, bits: int) -> Iterator[bytes]:
-    """Yield the blocks of a bucket, last first."""
-    with file.open("rb") as blocks:
-        place = _last_places(blocks, bits)[number]
-        while place >= 0:
-            blocks.seek(place)
-            place, size = BLOCK.unpack(blocks.read(BLOCK.size))
-            yield blocks.read(size)
-
-
-def _last_places(blocks: IO[bytes], bits: int) -> "array[int]":
+def read_blocks(file: Path, numbers: range, bits: int) -> Iterator[bytes]:
+    """Yield the blocks of some buckets, each bucket's last one first."""
     places = array("q")
-    blocks.seek(-places.itemsize << bits, SEEK_END)
-    places.frombytes(blocks.read())
-    return places
+    with file.open("rb") as blocks:
+        blocks.seek(-places.itemsize << bits, SEEK_END)
+        places.frombytes(blocks.read())
+        for last in places[numbers.start : numbers.stop]:
+            place = last
+            while place >= 0:
+                blocks.seek(place)
+                place, size = BLOCK.unpack(blocks.read(BLOCK.size))
+                yield blocks.read(size)
 
 
 def split_tasks(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -251,7 +247,7 @@ def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
     for record in tasks:
         held.append(record)
         size += len(record)
-        if size > MAX_BUCKET_BYTES and skip + CUT_BITS <= 64:
+        if size > MAX_RANGE_BYTES and skip + CUT_BITS <= 64:
             break
     else:
         held.sort()
@@ -264,5 +260,5 @@ def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
     del held
     for part in range(1 << CUT_BITS):
         own_cut = cut.with_name(f"{cut.name}-{part}")
-        yield from read_texts(split_tasks(read_blocks(cut, part, CUT_BITS)), skip + CUT_BITS, own_cut)
+        yield from read_texts(split_tasks(read_blocks(cut, range(part, part + 1), CUT_BITS)), skip + CUT_BITS, own_cut)
     remove(cut)

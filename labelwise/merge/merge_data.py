@@ -45,7 +45,7 @@ from labelwise.merge.read import ReadCounts, ReadJob, Source, read_source
 from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.splits import SplitGroup
-from labelwise.merge.same_texts import join_texts, read_same
+from labelwise.merge.same_texts import join_texts
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import stat_of
 
@@ -95,10 +95,10 @@ def merge_data(
                 return list(progress(map_in_place(map_jobs, function, jobs, work), name, len(jobs)))
 
             read, buckets = read_sources(sources, work, settings, do)
-            join_texts(buckets, do)
+            size = join_texts(buckets, sum(one.tasks for one in read), do)
             decided = gather_decisions(Path(decisions) if decisions else None, work / "decisions", buckets)
             sources = complete_unanswered(sources, read)
-            plan = plan_merging(sources, read, buckets, all_labels(datasets), settings)
+            plan = plan_merging(sources, buckets, size, all_labels(datasets), settings)
             pairs = compare_texts(plan, settings, work, do)
             parts = find_parts(plan, compare_lengths(sources, read), work, do)
             joined = np.concatenate([np.empty(0, PAIR), *parts.values()])
@@ -165,7 +165,7 @@ def gather_decisions(decisions: Path | None, part: Path, buckets: Buckets) -> di
                 rows.append((bytes.fromhex(row.decision.text), row))
             elif row.problem:
                 add_problem(account, row.problem, "", row.file, "decision")
-    same = read_same(buckets, {key for key, _ in rows})
+    same = buckets.same() if rows else {}
     by_text: dict[bytes, list[DecisionRow]] = {}
     for key, row in rows:
         by_text.setdefault(same.get(key, key), []).append(row)
@@ -173,17 +173,22 @@ def gather_decisions(decisions: Path | None, part: Path, buckets: Buckets) -> di
 
 
 def plan_merging(
-    sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Buckets, labels: list[str], settings: Settings
+    sources: Sequence[Source], buckets: Buckets, size: tuple[int, int], labels: list[str], settings: Settings
 ) -> list[MergeJob]:
-    """Plan the jobs; the number of partitions is a power of two, which a few more texts rarely change."""
-    texts, text_bytes = buckets.count_texts(sum(counts.tasks for counts in read))
+    """Plan the jobs; the number of partitions is a power of two, which a few more texts rarely change.
+
+    size (tuple[int, int]): distinct texts, and their bytes.
+    """
+    texts, text_bytes = size
     least = max(1, ceil(texts / settings.docs_per_partition), ceil(text_bytes / TEXT_BYTES))
     partition_bits = (least - 1).bit_length()
     bits = min(partition_bits, buckets.bits)
+    read_bits = max(bits, buckets.read_bits())
     return [
         MergeJob(
             number=number,
             bits=bits,
+            read_bits=read_bits,
             buckets=buckets,
             partition_bits=partition_bits,
             sources=sources,

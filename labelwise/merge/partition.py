@@ -32,6 +32,7 @@ class MergeJob(msgspec.Struct, frozen=True):
     """A range of keys to merge: some partitions of a bucket, or some buckets of a partition.
 
     number, bits (int): number of the range, of 2**bits.
+    read_bits (int): bits of the ranges that are held at once.
     partition_bits (int): number of key bits that select a partition.
     groups (Mapping[bytes, SplitGroup]): of texts that stay in one split with others, by key.
     decisions (Mapping[bytes, list[DecisionRow]]): by text key, in order.
@@ -39,6 +40,7 @@ class MergeJob(msgspec.Struct, frozen=True):
 
     number: int
     bits: int
+    read_bits: int
     buckets: Buckets
     partition_bits: int
     sources: Sequence[Source]
@@ -52,9 +54,9 @@ class MergeJob(msgspec.Struct, frozen=True):
 
     def texts(self, scratch: Path) -> Iterator[Text]:
         """Yield the texts, sorted by key; see `Buckets.texts`."""
-        bits = self.buckets.bits - self.bits
+        bits = self.read_bits - self.bits
         for number in range(self.number << bits, (self.number + 1) << bits):
-            yield from self.buckets.texts(number, scratch)
+            yield from self.buckets.texts(number, self.read_bits, scratch)
 
     def answers(self, text: Text) -> list[Answer]:
         """Make the answers about a text."""

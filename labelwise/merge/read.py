@@ -11,7 +11,7 @@ from labelwise.base.parallel import trim_heap
 from labelwise.base.text import counter_field
 from labelwise.datasets.declarations import DataSet
 from labelwise.merge.account import SPAN_REASONS, AccountWriter, add_problem
-from labelwise.merge.buckets import FORM, BucketWriter, TaskWriter
+from labelwise.merge.buckets import BucketWriter, TaskWriter
 from labelwise.sources.brat import READ_SUFFIXES
 from labelwise.sources.files import FileStat, SourceFile, stat_of
 from labelwise.sources.formats import read_items
@@ -61,8 +61,8 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
     counts = ReadCounts()
     number, name = job.source.number, f"{job.source.number:06d}"
     with (
-        TaskWriter(folder / "tasks" / name, job.bits) as writer,
         BucketWriter(folder / "forms" / name, job.bits) as forms,
+        TaskWriter(folder / "tasks" / name, job.bits, forms) as writer,
         AccountWriter(folder / f"read-{number}") as account,
     ):
         for item in map(check_length, read_items(file.path, dataset.database, dataset.key, dataset.offsets)):
@@ -71,9 +71,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
                 if task.meta or job.meta:
                     meta = task.meta | ({DOCUMENT: task.doc} if task.doc else {})
                     task = msgspec.structs.replace(task, meta={key: meta[key] for key in job.meta if key in meta})
-                key, form = writer.add_task(task, number, counts.tasks)
-                if form != key:
-                    forms.add(form, FORM.pack(form, key, number, counts.tasks))
+                writer.add_task(task, number, counts.tasks)
                 counts.tasks += 1
                 counts.rows += 1
                 counts.spans += len(task.all_spans)

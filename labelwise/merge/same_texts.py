@@ -1,15 +1,15 @@
 """Join texts that differ only in white space or Unicode composition, as that of the first source.
 
-1. A text's form is composed, with single spaces (`base.text.form_of`). While sources are read, keys of forms that
-   differ from their texts are written to buckets. Any other text's key is its form's.
-2. Each bucket shows which forms have several texts. The key of the first one becomes the key of all.
+1. A text's form is composed, with single spaces (`base.text.form_of`). While sources are read, keys of forms are
+   written to buckets.
+2. Each range of forms shows which ones have several texts. The key of the first one becomes the key of all.
 3. The tasks of the others are written to the bucket of the first, and skipped where they were.
 
 So a text without such variants keeps its key, its split and its bytes.
 """
 
-from collections.abc import Collection, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -18,60 +18,69 @@ from labelwise.annotations import answer_digest
 from labelwise.base.jobs import DoJobs
 from labelwise.base.text import KEY_BYTES, trim
 from labelwise.datasets.decisions import Decision, DecisionRow, Offsets
-from labelwise.merge.buckets import FORM, HEAD, SAME, TEXT, Buckets, BucketWriter, Text
+from labelwise.merge.buckets import FORM, Buckets, BucketWriter, Text, range_of, split_tasks
 from labelwise.merge.rules.answers import accepted_offsets
 from labelwise.sources.normalize import Move
 
+MAX_FORMS = 2**15  # held by a job
+
 
 class SameJob(msgspec.Struct, frozen=True):
-    """A bucket, by its number."""
+    """A range of buckets; see `Buckets`."""
 
     buckets: Buckets
     number: int
+    bits: int
 
     def __str__(self) -> str:
-        return f"texts, part {self.number + 1} of {1 << self.buckets.bits}"
+        return f"texts, part {self.number + 1} of {1 << self.bits}"
 
 
-def join_texts(buckets: Buckets, do: DoJobs) -> None:
-    """Give the first text's key to tasks of texts that differ only in white space or Unicode composition."""
-    for kind, work in (("forms", find_same), ("same", move_tasks)):
-        if jobs := [SameJob(buckets, number) for number in buckets.numbers(kind)]:
-            do(work, jobs, "join")
+class SameCounts(msgspec.Struct):
+    """Counts of a range of forms: distinct ones, bytes of their first texts, and pairs of keys."""
+
+    texts: int = 0
+    text_bytes: int = 0
+    pairs: int = 0
 
 
-def find_same(job: SameJob, folder: Path) -> None:
-    """Write pairs of keys of texts whose normal forms are in a bucket."""
-    by_form: dict[bytes, dict[bytes, tuple[int, int]]] = {}  # the texts of each form, each with its first place
-    for form, key, source, number in job.buckets.read("forms", job.number, FORM):
-        texts = by_form.setdefault(form, {})
-        texts[key] = min((source, number), texts.get(key, (source, number)))
-    for record in job.buckets.tasks(job.number, moved=False):
-        key, source, number, *_ = HEAD.unpack_from(record)
-        if source != TEXT and (texts := by_form.get(key, {})):
-            place = (source - 1, number)
-            texts[key] = min(place, texts.get(key, place))
+def join_texts(buckets: Buckets, tasks: int, do: DoJobs) -> tuple[int, int]:
+    """Give the first text's key to tasks of texts that differ only in white space or Unicode composition.
+
+    RETURNS (tuple): distinct texts then, and their bytes.
+    """
+    bits = buckets.bits_for(tasks // MAX_FORMS)
+    jobs = [SameJob(buckets, number, bits) for number in range(1 << bits)]
+    counts = do(find_same, jobs, "join")
+    if any(one.pairs for one in counts):
+        do(move_tasks, jobs, "join")
+    return sum(one.texts for one in counts), sum(one.text_bytes for one in counts)
+
+
+def find_same(job: SameJob, folder: Path) -> SameCounts:
+    """Write pairs of keys of texts whose normal forms are in a range."""
+    counts = SameCounts()
+    forms = sorted(job.buckets.read("forms", FORM.size, job.number, job.bits))  # a form's first task first
     with BucketWriter(folder / "same" / f"{job.number:03d}", job.buckets.bits) as writer:
-        for places in by_form.values():
-            first = min(places, key=places.__getitem__)
-            for key in places:
-                if key != first:
-                    writer.add(key, SAME.pack(key, first))
+        for _, same in groupby(forms, lambda form: form[:KEY_BYTES]):
+            *_, first, size = FORM.unpack(next(same))
+            others = {key for *_, key, _ in map(FORM.unpack, same)} - {first}
+            for key in others:
+                writer.add(key, key + first)
+            counts.texts += 1
+            counts.text_bytes += size
+            counts.pairs += len(others)
+    return counts
 
 
 def move_tasks(job: SameJob, folder: Path) -> None:
-    """Write a bucket's tasks with another key now to that key's bucket."""
-    same = dict(job.buckets.read("same", job.number, SAME))
+    """Write a range's tasks with another key now to that key's bucket."""
+    same = job.buckets.same(job.number, job.bits)
     with BucketWriter(folder / "moved" / f"{job.number:03d}", job.buckets.bits) as moved:
-        for record in job.buckets.tasks(job.number, moved=False):
-            if first := same.get(record[:KEY_BYTES]):
-                moved.add(first, first + record[KEY_BYTES:])
-
-
-def read_same(buckets: Buckets, keys: Collection[bytes]) -> dict[bytes, bytes]:
-    """Map keys of texts to the keys of the first texts with the same forms."""
-    pairs = chain.from_iterable(buckets.read("same", number, SAME) for number in buckets.numbers("same"))
-    return {key: first for key, first in pairs if key in keys}
+        for number in {range_of(key, job.buckets.bits) for key in same}:
+            for record in split_tasks(job.buckets.blocks("tasks", number, job.buckets.bits)):
+                if first := same.get(record[:KEY_BYTES]):
+                    moved.add(first, first + record[KEY_BYTES:])
 
 
 def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[DecisionRow]:

@@ -20,6 +20,7 @@ from labelwise.merge import account, commit
 from tests.conftest import Merging, task, write_jsonl
 
 LABELS = ["A", "B", "C"]
+LIMITS = ("READ_BYTES", "MAX_RANGE_BYTES", "MAX_FORMS")  # of what a job holds
 
 
 def random_datasets(merging: Merging, seed: int, texts: int = 60) -> None:
@@ -130,7 +131,7 @@ def test_how_many_buckets_there_are_changes_nothing(merging, monkeypatch, large)
     rows = [task("0 big", (0, 1)), *({"text": f"t {i}"} for i in range(50)), {"text": "0 big"}, "", "{oops"]
     merging.add("again", ["A"], [*rows, {"text": "x", "spans": [{"start": 9}]}])
     ledger = merging.run("whole", docs_per_partition=10)
-    patch_merge(monkeypatch, WAITING_BYTES=3000, SOURCE_BYTES=500, MAX_BUCKET_BYTES=large)
+    patch_merge(monkeypatch, WAITING_BYTES=3000, SOURCE_BYTES=500, **dict.fromkeys(LIMITS, large))
     assert merging.run("many", docs_per_partition=10) == ledger
     assert merging.files("many") == merging.files("whole")
     found = [one for one in merging.problems("many") if one[0] == "again"]
@@ -162,7 +163,7 @@ def test_many_sources_and_a_text_with_thousands_of_answers_are_merged(large, mer
         write_jsonl(merging.root / f"tasks/{name}.jsonl", rows)
         merging.declared.append({"name": name, "path": f"{name}.jsonl", "labels": ["A"]})
     merging.add("often", ["A"], [task("the same text", (4, 8), _timestamp=n) for n in range(4000)])
-    patch_merge(monkeypatch, MAX_BUCKET_BYTES=large)
+    patch_merge(monkeypatch, MAX_RANGE_BYTES=large)
     ledger = merging.run()
     assert (ledger.rows.total(), ledger.spans.total()) == (4600, 4600)
     assert ledger.rows == {"merged": 601, "superseded": 3999}

@@ -10,7 +10,7 @@ from labelwise.sources.normalize import Move
 from labelwise.why.find import find
 from tests.conftest import Merging, task, write_jsonl
 from tests.merge.test_decisions import RIGHT, WRONG, digest
-from tests.merge.test_merge_data import patch_merge
+from tests.merge.test_merge_data import LIMITS, patch_merge
 
 NFC, NFD = "Zo\xe9 left", "Zoe\u0301 left"
 WAYS = ("{}", "{}\n", " {}", "{}\r\n\r\n", "\xa0{}\u2003")  # as tools write a text
@@ -79,7 +79,7 @@ def test_neither_buckets_nor_workers_change_what_is_joined(merging, monkeypatch,
         )
     ledger = merging.run("whole", docs_per_partition=10)
     assert ledger.texts.total() + ledger.same_texts > ledger.texts.total() == len(merging.docs("whole")) <= 80
-    patch_merge(monkeypatch, WAITING_BYTES=3000, SOURCE_BYTES=500, MAX_BUCKET_BYTES=large)
+    patch_merge(monkeypatch, WAITING_BYTES=3000, SOURCE_BYTES=500, **dict.fromkeys(LIMITS, large))
     for workers in (1, 2):
         assert merging.run(f"{workers}", docs_per_partition=10, workers=workers) == ledger
         assert merging.files(f"{workers}") == merging.files("whole")
