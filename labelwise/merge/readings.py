@@ -40,7 +40,8 @@ def try_readings(result: TextResult, projection: Projection, trials: Trials) -> 
     text, first, last = result.merged.text, projection.first, projection.last
     places = first_moved(text)
     for answer in result.answers:
-        if result.merged.rows[answer.number].reason != Reason.MERGED or answer.dataset.offsets:
+        counts = result.merged.rows[answer.number].reason == Reason.MERGED
+        if not answer.task.all_spans or not counts or answer.dataset.offsets:
             continue
         file, spans = answer.source, answer.accepted()
         for span in answer.task.unusable:

@@ -37,6 +37,7 @@ HEAD = 2**16  # bytes that show whether a file is an array
 KEY = re.compile(rb'"([A-Za-z_%]+)"\s*:')
 # An object with a list after numbers and strings.
 LIST = re.compile(rb'\{(?:\s*"\w+"\s*:\s*(?:"[^"]*"|[\w.-]+)\s*,)*\s*"(\w+)"\s*:\s*\[')
+PRODIGYS = re.compile(rb'"(?:text|spans|answer)"')
 TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 LINES = How()
 
@@ -142,7 +143,6 @@ _decode = msgspec.json.Decoder(_Row).decode
 def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Item]:
     """Decode a row to its tasks and problems."""
     short = without_tokens(row)
-    lists = short.count(b"[") > (b'"spans":[]' in short)  # there may be other lists than an empty one of spans
     repeated = find_repeated(row) if _may_repeat(short) else ""
     try:
         # Nearly all rows have Prodigy's keys alone, once each, and are decoded once, without their tokens.
@@ -154,7 +154,7 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Item]:
                 prodigys
                 and prodigys.is_plain()
                 and prodigys.text
-                and (prodigys.spans or not lists)
+                and (prodigys.spans or not _may_list(short))
                 and (prodigys.spans is not None or b"B-" not in short)  # there may be tags in a string
             ):
                 return (task_of(line, prodigys, how.offsets),)
@@ -185,7 +185,11 @@ def without_tokens(row: bytes) -> bytes:
     return row
 
 
+def _may_list(row: bytes) -> bool:
+    """Return whether a row may have other lists than an empty one of spans."""
+    return row.count(b"[") > (b'"spans":[]' in row)
+
+
 def _may_repeat(row: bytes) -> bool:
-    return b'"tokens"' not in row and (
-        row.count(b'"text"') > 1 or row.count(b'"spans"') > 1 or row.count(b'"answer"') > 1
-    )
+    found = PRODIGYS.findall(row)
+    return len({*found}) < len(found) and b'"tokens"' not in row
