@@ -36,6 +36,7 @@ from labelwise.merge.parts import Parts
 from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings
 
+MIN_SPANS = 10  # or rows; fewer may be chance
 MAX_LISTED = 6  # names in a sentence
 MAX_TEXTS, MAX_CHARS = 20_000, 2**21  # in the sample of texts
 CONTEXT_CHARS = 20  # on either side of a quoted span

@@ -14,6 +14,15 @@ from labelwise.corpus.tables import Group, read_columns
 
 SAMPLE = 3
 ALONE = "alone"  # superseded spans that the counting row lacks, if only its line makes it later
+USED = (
+    Reason.ENTITY,
+    Reason.SAME_SPAN,
+    Reason.NESTED,
+    Reason.CROSSING,
+    Reason.OUTVOTED,
+    Reason.CONFLICT,
+    Reason.REMOVED,
+)
 UNUSED = (Reason.MISALIGNED, *SPAN_PROBLEMS)
 OVERLAPPED = (Reason.SAME_SPAN, Reason.NESTED)
 SUPERSEDED = (Reason.SUPERSEDED, Reason.IN_SUPERSEDED)

@@ -32,7 +32,8 @@ from labelwise.evaluate.ranking import UNDECIDED, RankedLabel, group_by_verdict,
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
 from labelwise.evaluate.undertrained import is_broken, train_longer
-from labelwise.merge.checks import MIN_TEST_TEXTS, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED, SMALL_TEST, describe
+from labelwise.merge.checks import describe
+from labelwise.merge.corpus_checks import MIN_TEST_TEXTS, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED, SMALL_TEST
 from labelwise.report.unanswered import Unanswered
 
 MIN_REMOVED = 3  # errors that a step must remove,

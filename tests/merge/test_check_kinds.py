@@ -8,7 +8,9 @@ import pytest
 
 from labelwise.corpus.import_checks import ImportCheck, read_checks
 from labelwise.merge.check_kinds import Kind, nothing, write_words
-from labelwise.merge.checks import ADVICE, FILES, KINDS, READING
+from labelwise.merge.checks import FILES, KINDS
+from labelwise.merge.corpus_checks import ADVICE
+from labelwise.merge.reading_checks import READING
 from scripts.why import why_cli
 from tests.conftest import Merging, call, task
 
