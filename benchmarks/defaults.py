@@ -218,7 +218,7 @@ def main(
                 if one.words[0] <= words <= one.words[1]:
                     file = KEEP / f"{config}-{choice.name}-{recipe.limit}-{name}-{seed}.npz"
                     run = train(replace(recipe, seed=seed), words, tested / "test", file)
-                    if name != "before":  # a shift isn't part of the setting, whichever code has trained it
+                    if name != "before":  # a shift isn't part of the setting, by any version of the code
                         run = run._replace(fitted=0.0)
                     runs.setdefault((place, recipe.limit, name), []).append(run)
                     print(file.stem, words, *scores_of([run], test=test)[0].round(4), run.seconds, flush=True)

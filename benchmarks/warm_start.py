@@ -31,7 +31,7 @@ from spacy_per_label.targets import TAGS
 
 STEPS = 600  # least_steps of configs/cpu.cfg, which hold for so few words
 WORDS = 10_000  # of train
-MORE = 1.1  # texts of train, beside those of the earlier pipeline
+MORE = 1.1  # texts of train, beside the earlier pipeline's
 DROPPED = 2  # the place, by frequency, of the label that the earlier pipeline lacks
 COLUMNS = {"corpus": "", "new": "", "weights": "", "steps": ",", "seeds": ","}
 COLUMNS |= {

@@ -26,7 +26,7 @@ IDENTITY = {f"GIT_{who}_{key}": "t@example.org" for who in ("AUTHOR", "COMMITTER
 SKIPPED = len(yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))["workflows"]["all"]) - 1
 RESULTS = ("corpus", "metrics", "plots", "training/cpu")
 APART = re.compile(r"/resources\.tsv|\.checkpoint/")  # what takes a clock, and what no stage owns
-# What keeps tools from calling home anyway; the project has to do so by itself.
+# What keeps tools from calling home anyway; the project has to do so alone.
 SILENCING = ("CI", "DVC_NO_ANALYTICS", "DVC_TEST", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_OFFLINE", "DO_NOT_TRACK")
 DEV = Path(sys.executable).parent
 PLAIN = ROOT / ".venv" / "bin"
@@ -45,7 +45,7 @@ class Clone:
         """
         self.root = root
         self.connections = root.with_name(f"{root.name}.connections")
-        left_out = ("PYTHONDONTWRITEBYTECODE", *SILENCING)  # bytecode is written, as where nobody forbids it
+        left_out = ("PYTHONDONTWRITEBYTECODE", *SILENCING)  # write bytecode, as by default
         self.environment = {name: value for name, value in os.environ.items() if name not in left_out} | IDENTITY
         path = os.pathsep.join([str(programs if programs.is_dir() else DEV), os.environ["PATH"]])
         watched = {"PYTHONPATH": SUBPROCESSES, "CONNECTIONS": str(self.connections)}

@@ -116,7 +116,7 @@ class Cupy:
         own = getattr(np, name)
         if isinstance(own, type) or not callable(own):
             return own
-        if name in ("split", "array_split"):  # where a split cuts is told by numbers of this side
+        if name in ("split", "array_split"):  # the places of cuts are numbers of the host
             return lambda array, *places: made(own(given(array), *places))
         return on_device(own, held if name in FROM_HERE else given)
 

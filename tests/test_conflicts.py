@@ -129,7 +129,7 @@ def test_a_file_that_commands_write_is_named_with_a_line_that_takes_the_branchs_
     assert re.fullmatch(rf"git checkout {side or '[0-9a-f]+'} dvc.lock metrics( plots)? && dvc repro", paste)
     subprocess.run(shlex.split(paste.partition(" && ")[0]), check=True)
     assert (evaluated.root / file).read_text() in versions.values()
-    if way != "committed":  # the commit of which branch is newer, no matter
+    if way != "committed":  # whichever branch has the newer commit
         assert (evaluated.root / file).read_text() == versions["main" if way == "stash" else "mine"]
 
 

@@ -636,4 +636,4 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     was, now, decided = re.search(r"F1 (0\.\d+) → (0\.\d+) since \w+, after (\d+) reviewed", html).groups()
     assert 0 < int(decided) <= len(cases)
     assert f"F1 {was} " in first
-    assert was != now  # higher or lower: so few corrections teach hardly anything, as the page says
+    assert was != now  # higher or lower: so few corrections teach next to nothing, as the page says

@@ -207,11 +207,11 @@ BY_MANIFEST = ("corpus/train", "corpus/dev", "corpus/test", "corpus/labels", "co
 EXPLAINED = {
     # it checks that the data are the ones that were meant, and the lists of pipelines that DVC trains
     "convert-brat": ("assets", "dvc.lock", "configs/cpu.cfg"),
-    # of the manifest, a training takes what corpus/train determines, so that a change of test alone trains nothing
-    # anew; the folder keeps an ended training for another goal
+    # of the manifest, a training uses only what corpus/train determines, so a change of test alone doesn't repeat it;
+    # the folder keeps an ended training for another goal
     "train-cpu": ("corpus/manifest.json", "training/cpu/model-best.checkpoint"),
 }
-# As the demo corpus is used, about which nobody has decided anything; a report reads tables for decisions alone.
+# As with the demo corpus, which has no decisions; a report reads tables for decisions alone.
 EMPTY = {"assets/decisions", *(f"corpus/{name}" for name in TABLES)}
 PRINTED = ("/__init__.py", "/__main__.py")  # no output depends on these
 
@@ -223,7 +223,7 @@ def test_a_command_opens_its_dependencies_and_outputs_and_nothing_else(by_weasel
     clone, _ = by_weasel
     append(clone.root / "project.yml", "check:\n  folds: 2\n  steps: 4\n")
     project = srsly.read_yaml(clone.root / "project.yml")
-    # What is skipped; the commands of other pipelines have the same ones, as test_project.py says.
+    # The skipped commands of other pipelines have the same ones, as test_project.py says.
     commands = {
         one["name"]: one
         for one in project["commands"]

@@ -21,7 +21,7 @@ from tests.conftest import ROOT, TINY, read_docs, task
 
 RULES = read_rules(ROOT / "project.yml")
 SPACYS = sorted(module.name for module in pkgutil.iter_modules(spacy.lang.__path__) if module.ispkg)
-# Templates with a place for a name, and names, none of which is in a template.
+# Templates with a place for a name, and names, which aren't in the templates.
 TEMPLATES = ["{}今天迟到了。", "我们昨天在医院见到了{}。", "这份报告是{}写的。", "你认识{}吗？"]
 NAMES = ["王小明", "李伟", "张丽华", "刘洋", "陈建国", "赵敏"]
 

@@ -261,7 +261,7 @@ def test_a_scheduler_that_does_not_answer_is_named(there, monkeypatch):
     monkeypatch.setattr(cluster, "MAX_WAIT_SECONDS", 1)
     with pytest.raises(InputError, match=f"DASK_SCHEDULER_ADDRESS={named}: no Dask scheduler"), open_workers(1, there):
         pass
-    with open_workers(1, None) as map_jobs:  # on a GPU, nobody asks for one
+    with open_workers(1, None) as map_jobs:  # on a GPU, none is asked for
         assert map_jobs is map
 
 

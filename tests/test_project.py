@@ -313,7 +313,7 @@ def test_every_environment_is_pinned_and_can_be_made_anew(environment):
     lines = read(f"requirements/{name}.txt").splitlines()
     assert lines[0] == "# make lock"
     pin, digest = r"[a-z0-9-]+(\[\w+\])?==[\w.+]+", r"( \\\n    --hash=sha256:[0-9a-f]{64})"
-    digests = "*" if name in ("dev", "gpu") else "+"  # torch has an index of its own, and pip wants all digests or none
+    digests = "*" if name in ("dev", "gpu") else "+"  # torch has its own index, and pip wants all digests or none
     assert re.fullmatch(rf"({pin}{digest}{digests}\n)+", "\n".join([*lines[1:], ""])), name
     assert f"> requirements/{name}.txt\n" in MAKEFILE.partition("\nlock:")[2]
     assert environment in MAKEFILE.partition("\nclean:")[2].split()

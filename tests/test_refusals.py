@@ -128,7 +128,7 @@ TRAININGS = [pytest.param(one, id=one.name, marks=pytest.mark.long) for one in T
         ),
         (OSError(errno.ENOENT, "No such file or directory", "a", None, "b"), "a, b: No such file or directory"),
         (OSError("no number"), "no number"),
-        (BrokenPipeError(errno.EPIPE, "Broken pipe"), ""),  # nobody reads any more, and typer ends in silence
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), ""),  # the pipe is closed, and typer ends in silence
         (MemoryError(), "memory ran out; use fewer processes .*"),
         (MemoryError("Unable to allocate 8 GiB"), r"memory ran out \(Unable to allocate 8 GiB\); use fewer .*"),
         (pa.ArrowMemoryError("malloc of size 64 failed"), r"memory ran out \(malloc of size 64 failed\); use fewer .*"),

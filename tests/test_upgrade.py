@@ -60,7 +60,7 @@ def test_a_project_of_the_release_before_is_upgraded_and_merges_what_a_new_one_d
     assert "CONFLICT (content): Merge conflict in project.yml" in printed
     assert re.search(r"(?m)^-  alignment: drop.*\n\+  alignment: expand", mine.paste(take))
     assert mine.run("git", "status", "--porcelain") == ""
-    # What is written as before is refused, with what to write.
+    # Old keys and values are refused, each with its replacement.
     replace_once(mine.root / "project.yml", "\n  steps: ", "\n  cpu_steps: 60\n  steps: ")
     assert "cpu_steps: write steps" in mine.run("python", "-m", "scripts.report", "cpu", status=1)
     replace_once(mine.root / "project.yml", "\n  cpu_steps: 60", "")

@@ -697,7 +697,7 @@ class Runner:
         self.inputs, self.folder, self.known = inputs, folder, dict[str, Made]()
         self.forks = 0
         os.register_at_fork(after_in_parent=self.count)
-        with pytest.MonkeyPatch.context() as patched:  # a checkpoint, of which only the last is left to do
+        with pytest.MonkeyPatch.context() as patched:  # a checkpoint with only the last step left
             patched.setattr(training_run, "write_seen", lambda *given: 1 / 0)
             with pytest.raises(AssertionError):
                 self.run("train", GIVEN["train"])

@@ -42,7 +42,7 @@ def tags(*rows: tuple[str, ...]) -> str:
     return table([rows] * 60)
 
 
-# The file, its content, what is said of it, and an entry that somebody may write by hand.
+# The file, its content, the message, and an entry written by hand.
 FILES: list[tuple[str, str | bytes, str]] = [
     ("a.json", json.dumps({"classes": ["PER"], "annotations": TRAIN_DATA}), "this is ner-annotator's"),
     ("b.json", json.dumps({"classes": ["PER"], "annotations": TRAIN_DATA}, indent=2), "this is ner-annotator's"),

@@ -12,7 +12,7 @@ from tests.cases.making import Sentence, jsonl, merge_folder, sentences, table
 from tests.sources.reading import write
 
 ALL = {"PER": 60, "LOC": 60, "DATE": 60}
-EMOJI = "\U0001f600\U0001f680 "  # two characters, of which each is two code units of UTF-16
+EMOJI = "\U0001f600\U0001f680 "  # two characters, each with two code units of UTF-16
 FIREFIGHTER = "\U0001f468\U0001f3fb\u200d\U0001f692 "  # one character for readers, and seven code units
 
 

@@ -50,7 +50,7 @@ def summary(corrections: list[Correction]) -> list[tuple]:
         (("a cat", [(1, 2, "B")], {}), [("wrong label", (1, 2, 1), (1, 2, 0))]),
         (("the cat", [(0, 1, "A")], {}), [("spurious", (0, 1, 0), None), ("missing", None, (1, 2, 0))]),
         (("one owl", [(1, 2, "A")], {}), []),
-        # The form is B elsewhere; but whether it is here, nobody has looked.
+        # The form is B elsewhere; but this text isn't annotated for B.
         (("a dog", [(1, 2, "A")], {"B": "none"}), [("spurious", (1, 2, 0), None)]),
     ],
 )

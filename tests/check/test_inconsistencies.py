@@ -56,7 +56,7 @@ NESTED = ("wash the plate now", [(1, 3, "A"), (2, 3, "A")], {})
 @pytest.mark.parametrize(
     ("texts", "name", "counts"),
     [
-        # a word that belongs to one thing, and stands before another, which is never marked with it
+        # a word that is part of one name, and only precedes another
         ([*both("the cat sat down", (1, 2), times=9), *both("to the Hague today", (1, 3), times=9)], None, None),
         # where the plate is A, with and without the determiner, in one text, both are meant
         ([NESTED] * 9, None, None),

@@ -210,7 +210,7 @@ HASHED = "No folder for {}: other texts, and those in train, are split by hash, 
 @pytest.mark.parametrize(
     ("folders", "splits", "said"),
     [
-        # What is beside folders is split by hash, and a folder below them is no split.
+        # Documents outside folders are split by hash, and a folder below them is no split.
         (
             ("train", "Valid", "test/train", "more", ""),
             {"auto": 6, "dev": 3, "test": 3, "train": 3},

@@ -78,7 +78,7 @@ def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, writ
     whole = (folder / "datasets.yml").read_text()
     assert whole.startswith(written)
     assert declared(folder)[:1] == entry
-    for name in ("brand", "p"):  # of which one has a name that is taken
+    for name in ("brand", "p"):  # the name of one is taken
         write_jsonl(folder / f"{name}.jsonl", [marked("Gap", "BRAND")])
     (folder / "prodigy.db").unlink()
     make_database(folder / "prodigy.db", {"drug": [marked("Aspirin", "DRUG")], "dose": [marked("5 mg", "DOSE")]})

@@ -96,4 +96,4 @@ def test_data_that_dvc_lock_knows_and_that_are_not_here_are_fetched_first(folder
     assert "dvc.lock knows 3 files in it, and 1 is here. Fetch them: `dvc pull`" in said
     assert said.index("dvc pull") < said.index(f"dvc add assets/{folder}/NAME")
     write(root, f"assets/{folder}/{Path(other).name}", '{"text": "a b", "spans": []}')
-    check_project(root / "project.yml")  # of the others, somebody has deleted them
+    check_project(root / "project.yml")  # the others are deleted

@@ -113,7 +113,7 @@ def conll(documents: int, sentences: int) -> str:
     ("settings", "documents", "unit", "units"),
     [
         ({}, 6, "document", 12),
-        ({"split_by": "doc"}, 6, "document", 6),  # the numbers are those of both files
+        ({"split_by": "doc"}, 6, "document", 6),  # the sums of both files
         ({"split_by": "place"}, 6, "place", 14),
         ({}, 2, "document", 4),
     ],

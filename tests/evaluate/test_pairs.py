@@ -10,7 +10,7 @@ A, B = (10, 20, "A"), (10, 20, "B")
 @pytest.mark.parametrize(
     ("gold", "predicted", "expected"),
     [
-        # What is right is taken first, though another span shares as much.
+        # Right pairs are taken first, though another span shares as much.
         ([A, (5, 25, "A")], [A], {A: (A, "right")}),
         # Two labels on one span: the right one isn't taken for the other.
         ([A, B], [B], {B: (B, "right")}),

@@ -27,7 +27,7 @@ def random_counts(rng: np.random.Generator, docs: int, labels: int = 2, quality:
 
 def jackknife(docs: np.ndarray, of=f_scores) -> Jackknife:
     left_out = Jackknife(docs.sum(0), of)
-    for start in range(0, len(docs), BLOCK):  # in which docs come
+    for start in range(0, len(docs), BLOCK):  # as docs arrive
         left_out.add(docs[start : start + BLOCK])
     return left_out
 

@@ -136,12 +136,12 @@ def test_gold_that_no_tokens_represent_is_missed_and_spacy_does_not_know_it(merg
         (None, [(0, 7, "A")], (1, 1, 1), 0),
         (None, [(8, 11, "A")], (0, 1, 1), 0),
         (None, [(12, 14, "A")], (0, 1, 1), 0),
-        # Only what was judged counts: accepted, rejected, and neither.
+        # Only answered spans count: an accepted one, a rejected one, and an unanswered one.
         ("partial", [(0, 7, "A")], (1, 1, 1), 0),
         ("partial", [(8, 11, "A")], (0, 1, 1), 0),
         ("partial", [(12, 14, "A")], (0, 0, 1), 1),
         ("partial", [(0, 7, "A"), (8, 11, "A"), (12, 14, "A")], (1, 2, 1), 1),
-        # Nearly a judged span isn't one.
+        # An overlap with an answered span isn't an answer.
         ("partial", [(0, 3, "A"), (8, 14, "A")], (0, 0, 1), 2),
         ("none", [(0, 7, "A"), (12, 14, "A")], (0, 0, 0), 2),
         ("none", [], (0, 0, 0), 0),

@@ -50,7 +50,7 @@ def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_
         "_input_hash": input_hash(TEXT),
         "_task_hash": task_hash(input_hash(TEXT), [lost, kept]),
         "spans": [lost, kept],
-        "_view_id": "spans_manual",  # in which spans may overlap
+        "_view_id": "spans_manual",  # there spans may overlap
         "meta": {
             "reason": "nested",
             "learned": True,

@@ -26,7 +26,7 @@ from tests.export.test_export import write_predicted
 RECORDED = Path(__file__).parent / "recorded"
 FILES = {"label-studio": "label_studio_{}.json", "doccano": "doccano_{}.jsonl"}
 LABELS = ("Amount", "Time span", "Vessel & lid")
-# Name, text, and forms of each label; None where nobody has looked for it. One form is in another.
+# Name, text, and forms of each label; None where the text isn't annotated for it. One form is in another.
 TEXTS = (
     ("lab/1.txt", "Add 5 mL 😀 to the lid of a 2 mL tube.\r\nWait for 1 h. ", ["5 mL", "2 mL"], ["1 h"], ["2 mL tube"]),
     ("lab/2.txt", "Für 3 h bei 37 °C schütteln.", [], ["3 h"], []),
@@ -85,7 +85,7 @@ def test_of_predictions_only_what_somebody_has_changed_comes_back(format, tmp_pa
     exported = RECORDED / FILES[format].format("predicted")
     ledger, after = merge_back(tmp_path / "back", exported)
     assert after == {CHANGED: ("lab/2.txt", [], {}, [])}
-    # Label Studio exports what somebody has submitted; in doccano, what is imported is annotated.
+    # Label Studio exports submitted tasks; in doccano, imported ones are annotated.
     assert ledger.rows == {"merged": 2} | ({"prediction": 3} if format == "doccano" else {})
     if format == "doccano":
         rows = read_jsonl(exported)
@@ -103,7 +103,7 @@ def test_an_export_is_no_annotation_before_a_tool_has_had_it(format, tmp_path):
     why = "not annotated" if format == "label-studio" else "prediction"
     assert (ledger.rows, after) == ({"merged": 1, why: 4}, {})
     assert ledger.spans["in prediction task"] == ledger.spans.total() == (0 if format == "label-studio" else 7)
-    if format == "prodigy":  # which gives a time to what somebody saves
+    if format == "prodigy":  # which gives saved answers a time
         saved = [{**row, "answer": "accept", "_timestamp": 1_790_000_000} for row in read_jsonl(file)]
         write_jsonl(tmp_path / "saved.jsonl", saved)
         assert merge_back(tmp_path / "saved", tmp_path / "saved.jsonl")[0].rows == {"merged": 5}

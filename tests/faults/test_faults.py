@@ -140,7 +140,7 @@ class Projects:
     """The states of the project before and after, and the folder in which commands are disturbed."""
 
     def __init__(self, root: Path) -> None:
-        spacy.blank("en").create_pipe("ner")  # loads what is installed for spaCy, once
+        spacy.blank("en").create_pipe("ner")  # loads spaCy's entry points, once
         if torch := sys.modules.get("torch"):
             torch.set_num_threads(1)  # its threads aren't forked
         self.work = root / "work"

@@ -48,7 +48,7 @@ NAMES = (
     *("prodigy.jsonl", "rows.jsonl", "studio.json", "tokens.conll", "webanno.tsv", "table.parquet", "docs.spacy"),
     "prodigy.db",
 )
-# The datasets of a merge in turn, each with a file.
+# The datasets of each merge, each with a file.
 DATASETS: tuple[dict[str, Any], ...] = (
     {"labels": ["A", "B", "X"], "absent": ["C"]},
     {"labels": ["A", "PER"], "kind": "binary"},

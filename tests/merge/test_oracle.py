@@ -731,14 +731,14 @@ def test_the_oracle_knows_all_values_of_all_policies() -> None:
     assert get_args(Annotators) == SHARES
 
 
-# Of 108 combinations every fifth, in which any value of one policy meets any of another.
+# Every fifth of 108 combinations: each value of a policy is combined with each value of another.
 @pytest.mark.guarantee("contract")
 @pytest.mark.guarantee("one-bad-line")
 @pytest.mark.parametrize("number", range(0, len(ALL_POLICIES), 5))
 def test_merging_is_what_the_contract_says(number: int, hashed: dict[str, str]) -> None:
     policies = ALL_POLICIES[number]
 
-    # A seed for each, so that each sees other data; equal policies in a row, since settings cost a new tokenizer.
+    # A seed for each, because each needs other data; equal policies in a row, since settings cost a new tokenizer.
     @seed(number)
     @settings(deadline=None, database=None, max_examples=10, phases=[Phase.generate, Phase.shrink])
     @given(several_datasets())

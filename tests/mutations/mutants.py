@@ -44,7 +44,7 @@ LINES = 4096  # of a file, at most
 MOVED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 DROPPED = (ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Delete)
 SECONDS = 10  # of computing, for the tests of a mutant
-LOOP = 6 * SECONDS  # of computing, after which a mutant is in a loop; three times as many of waiting
+LOOP = 6 * SECONDS  # of computing, then a mutant is in a loop; or three times this of waiting
 MEMORY = 8 << 30  # a loop may fill it
 OWN = {"scripts": "tests/test_wires.py"}
 TOLD = os.fdopen(os.dup(1), "w", buffering=1)  # pytest captures what else is printed
@@ -337,7 +337,7 @@ def main(folder: str, number: int = 100, seed: int = 0, *folders: str) -> None:
 
     def work(forks: Forks) -> None:
         functions = {file: functions_of(str(copy / file)) for file in files}
-        gc.freeze()  # forks share what was imported
+        gc.freeze()  # forks share imported modules
         for file in files:
             tree = parse(file)
             for one in mutants_of(file, tree):

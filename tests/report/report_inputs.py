@@ -22,7 +22,7 @@ NAMES = {
     HOSTILE: [HOSTILE, "</script><b>bold</b>", "<img src=x onerror=alert(1)>"],
 }
 LABELS = sorted(NAMES)
-# What is predicted for the n-th entity of a doc: itself, nothing, the span cut short, another label, or both.
+# The prediction for the n-th entity of a doc: itself, nothing, the span cut short, another label, or both.
 PREDICTED = ("right", "right", "missed", "right", "cut", "right", "missed", "right", "both")
 
 

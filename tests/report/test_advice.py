@@ -48,7 +48,7 @@ def advice_on(
         (mistakes(right=60, unseen=40), {}, "annotate more texts"),
         (mistakes(right=60, seen=40, unseen=9), {}, "annotate more texts"),
         (mistakes(right=60, misaligned=40, unseen=9), {}, "adjust its tokenization"),
-        # As many are fixed as the check has findings, and of what contradicts train no text teaches the rest.
+        # The check's findings fix one error each; more texts don't fix others that contradict train.
         (
             mistakes(right=60, unannotated=40, unseen=9),
             {"missing": 9, "spurious": 1},
@@ -202,7 +202,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
             "0 of 1 label is ready; 1 not ready: of 40 errors on test, 40 are missed spans",
             "annotate more texts for A; first put them into assets/raw: weasel run predict",
         ),
-        # The label of which the most is removed comes first, though another one has more errors.
+        # The label with the most removable errors comes first, though another one has more errors.
         (
             {"A": mistakes(right=90, seen=9), "B": mistakes(right=60, seen=40), "C": mistakes(spurious=50, unseen=2)},
             "0 of 3 labels are ready; 3 not ready: of 101 errors on test, 51 are missed spans",
@@ -245,7 +245,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
             "0 of 1 label is ready; 1 with too few test spans: 1 of 1 label has too little in test to tell",
             "annotate new texts for label A, and declare",
         ),
-        # Two labels of three with few test spans, or with predictions that nobody can judge.
+        # Two labels of three with few test spans, or with predictions that can't be scored.
         (
             {"A": mistakes(unseen=40), "B": mistakes(right=3, unseen=1), "C": mistakes(unscored=300)},
             "0 of 3 labels are ready; 1 not ready, 1 with too few test spans, 1 not scored: "
@@ -340,7 +340,7 @@ def test_a_broken_training_is_said_to_be_one_first_and_too_few_steps_are_left_to
             "review 9 random suspects, to see how many are errors",
         ),
         (mistakes(right=60, unseen=5, spurious=40), 0, Shares(), "review A's suspected annotation errors"),
-        # Of 30 findings, as many are right as the sample says.
+        # The share of right findings among 30 is that of the sample.
         (mistakes(right=60, unseen=21, spurious=40), 0, Shares(0.0, 0.8), "review A's suspected annotation errors"),
         (mistakes(right=60, unseen=21, spurious=40), 0, Shares(1.0, 0.6), "annotate more texts for A"),
         (mistakes(right=60, unseen=21, boundaries=40), 0, Shares(0.4, 0.0), "agree on A's span boundaries"),

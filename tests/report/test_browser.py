@@ -112,7 +112,7 @@ def test_questions_are_decided_one_after_the_other_by_keys(show, tmp_path):
     assert page.inner_text(f"{CASE} mark") == "Lithium"
     press(page, "w")
     assert "3 of 4" in page.inner_text(CASE)
-    press(page, "w")  # nobody's answer is about it
+    press(page, "w")  # no answer is about it
     assert "3 of 4" in page.inner_text(CASE)
     press(page, "j")
     assert page.inner_text(f"{CASE} mark") == HOSTILE

@@ -203,7 +203,7 @@ def test_findings_are_those_of_the_corpus_and_others_are_refused(demo_corpus, tm
     own = counted.read_text().replace("of the corpus", digest)
     counted.write_text(own)
     assert len(shown(tmp_path)) == 5
-    write_findings(folds)  # of an earlier corpus: those that are counted are shown
+    write_findings(folds)  # of an earlier corpus: counted findings are shown
     assert len(shown(tmp_path)) == 5
     folds.write_text("".join(own.splitlines(keepends=True)[:3]))
     assert len(shown(tmp_path)) == 2

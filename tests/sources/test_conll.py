@@ -147,7 +147,7 @@ SENTENCES = [
     # Tokens that are numbers don't number the tokens, unless each sentence begins with 1.
     ("1 CD B-PER\n\n2 CD O\n", [("1", [("1", "PER")]), ("2", [])]),
     ("1 CD O\n2 CD B-N\n\nAnn NNP B-PER\nran VBD O\n", [("1 2", [("2", "N")]), "Ann ran"]),
-    # `_` is outside of spans, but where O is, it says that nobody has tagged the sentence, as in HIPE-2022.
+    # `_` is outside of spans, but in files with O it marks untagged sentences, as in HIPE-2022.
     (
         "TOKEN\tNE-COARSE-LIT\tMISC\n# document_id = 1\nAnn\t_\t_\n\n# document_id = 2\nAnn\tB-PER\t_\nran\tO\t_\n\n"
         "ran\t_\t_\nBob\tB-PER\t_\n",

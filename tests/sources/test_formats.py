@@ -209,7 +209,7 @@ def result(start: int, end: int, label: str) -> dict:
     return {"type": "labels", "value": {"start": start, "end": end, "labels": [label]}}
 
 
-# Texts of 1 to 30 words, each of which is an entity.
+# Texts of 1 to 30 words, all of them entities.
 MANY = [" ".join(f"word{number}" for number in range(length)) for length in range(1, 31)]
 SPANS = {
     text: [(text.index(word), text.index(word) + len(word), "ABC"[n % 3]) for n, word in enumerate(text.split())]

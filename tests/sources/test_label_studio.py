@@ -109,7 +109,7 @@ ROWS = [
     (task(TEXT, annotation(result(4, 8, id="r2"), TAXONOMY)), ["not a span: taxonomy", (TEXT, ML)]),
     # values of JSON-MIN are counted one by one
     (small(mark(4, 8, "5 mL"), {"end": 8, "labels": ["A"]}, "x"), [NO_OFFSETS, NO_OFFSETS, (TEXT, ML)]),
-    # as Label Studio 1.23 writes it where a project names its controls otherwise, and for a task that nobody has opened
+    # as Label Studio 1.23 writes it where a project names its controls otherwise, and for an unopened task
     (
         {"body": TEXT, "ner": [mark(0, 3, "Add", "P")], "when": [mark(4, 8)], "quality": {"choices": ["x"]}, **WHO},
         [(TEXT, [("Add", "P"), ("5 mL", "A")])],
@@ -120,7 +120,7 @@ ROWS = [
     (task(EMOJI, annotation(result(12, 22, "annotation"))), [(EMOJI, [("annotation", "A")])]),
     (task(EMOJI, annotation(result(13, 23, "annotation"))), [(EMOJI, [("annotation", "A")])]),
     (task(EMOJI, annotation(result(13, 23))), [(EMOJI, [("nnotation.", "A")])]),
-    # whole words around what was marked, and one that is elsewhere
+    # whole words around the marked ones, and a word elsewhere
     (
         task("Please add\n5 mL", annotation(result(7, 15, "add\\n5 mL"), result(7, 10, "dd"), result(4, 8, "5 mL"))),
         ["invalid: '5 mL' isn't at 4 8", ("Please add\n5 mL", [("add\n5 mL", "A"), ("add", "A")])],

@@ -21,7 +21,7 @@ def test_the_normal_form_is_that_of_unicode_with_folded_white_space(text):
     assert len(starts) == len(normal)
     assert (starts, ends) == (sorted(starts), sorted(ends))
     assert all(start < end for start, end in zip(starts, ends, strict=True))
-    # What is between two words that were apart is one character.
+    # Two separate words have one character between them.
     assert "  " not in normal
     assert normal == normal.strip()
 

@@ -44,7 +44,7 @@ def test_offsets_are_mapped_to_code_points(reading, text, offsets, found):
         ("a cat.", None, False),
         (f"{NGUYEN} Van", (0, 8), True),
         (f"{NGUYEN} Van", (0, 6), False),  # before a mark
-        ("東京都", (0, 2), True),  # nobody can tell
+        ("東京都", (0, 2), True),  # ambiguous
         ("a_cat", (2, 5), True),
     ],
 )

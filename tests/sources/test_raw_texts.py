@@ -16,7 +16,7 @@ def test_texts_are_counted_before_they_are_read(tmp_path):
         file.write('{"text": "one"}\n' * 3)
     (tmp_path / "d.csv").write_text("text\none\n")
     assert count_raw_texts([tmp_path]) == len([*read_raw_texts([tmp_path])]) == 6
-    (tmp_path / "below/c.jsonl.gz").write_bytes(b"no gzip")  # whoever reads it says so
+    (tmp_path / "below/c.jsonl.gz").write_bytes(b"no gzip")  # reading it is an error
     assert count_raw_texts([tmp_path / "below"]) == 2
 
 

@@ -143,7 +143,7 @@ ROWS = [
     ({**PRODIGY, **TAGGED}, P),
     ({"text": "Add 5", "spans": [], **TAGGED}, OTHER),
     ({"text": "Add 5", "spans": [], "tokens": ["Add"], "ner_tags": ["O"]}, ("Add 5", [])),
-    # a key that is there twice, of which decoders take the last
+    # a repeated key: decoders take the last
     *(
         (row, f"malformed: {key!r} is there twice; write it once")
         for key, row in {

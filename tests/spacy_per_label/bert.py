@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-# BERT has a dropout of its own, which `training.dropout` doesn't change.
+# `training.dropout` doesn't change BERT's own dropout.
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 

@@ -254,7 +254,7 @@ def test_no_span_begins_or_ends_with_white_space(text, learned, monkeypatch):
 def test_the_gradient_of_what_the_heads_see_is_that_of_finite_differences(context):
     """Of a token, its neighbours, and, with `context`, of all other tokens of its text, and of no other text."""
     rng = np.random.default_rng(0)
-    spacy.util.fix_random_seed(5)  # by which no maxout switches within a step
+    spacy.util.fix_random_seed(5)  # no maxout switches within a step
     texts = [rng.normal(size=(size, 4)).astype("float32") for size in (5, 1, 0)]
     given: Model = Model("given", lambda model, X, is_train: (X, lambda dY: dY))
     model = make_heads(given, hidden_width=6, context=context)

@@ -9,7 +9,7 @@ from thinc.api import fix_random_seed
 
 from spacy_per_label.influence import span_gradients, unit
 
-TAGS_OF = {1: [4], 2: [1, 3], 3: [1, 2, 3]}  # of a span of so many tokens: U, B L, B I L
+TAGS_OF = {1: [4], 2: [1, 3], 3: [1, 2, 3]}  # by number of tokens: U, B L, B I L
 STEP = 1e-2
 
 

@@ -141,7 +141,7 @@ def test_the_mean_of_f_and_macro_f_decides_by_the_configs(name, steps, best):
         ({}, [1, 2, 1]),
         ({"A": "none"}, [0, 1, 1]),
         ({"B": "none"}, [1, 1, 0]),
-        ({"A": "partial"}, [1, 1, 1]),  # its accepted span is judged, its rejected one isn't predicted
+        ({"A": "partial"}, [1, 1, 1]),  # its accepted span counts, its rejected one isn't predicted
         ({"A": "none", "B": "none"}, [0, 0, 0]),
     ],
 )

@@ -26,7 +26,7 @@ from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 from tests.train.training import CPU, GPU, STEPS, curve, files, losses, train_in, with_bert
 
-# Evaluated, and so logged and saved, after every step; no dropout, so that ranks compute what one process does.
+# Evaluated, and so logged and saved, after every step; without dropout, so ranks compute what one process does.
 EXACT = STEPS | {"training.eval_frequency": 1, "training.dropout": 0.0}
 
 
@@ -339,7 +339,7 @@ def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path)
     """gloo, on the CPU; where a rank is killed, the training goes on to the same bytes, as it does if each rank has a
     process that prepares its batches."""
     same = {"optimizer.learn_rate.total_steps": 8}  # which follows max_steps where that's an override
-    overrides = with_bert(tiny_bert, dropout=0.0, max_steps=8, **same)  # a quarter of which is the frequency
+    overrides = with_bert(tiny_bert, dropout=0.0, max_steps=8, **same)  # the frequency is a quarter
     assert launch(tmp_path / "killed", demo_corpus, "killed", overrides).returncode
     for folder in ("whole", "killed"):
         done = launch(tmp_path / folder, demo_corpus, "whole", overrides)

@@ -58,7 +58,7 @@ BEFORE, AFTER = answer(ZOE, LABS, _timestamp=9), answer(ZOE, _timestamp=5)
         ([[answer(ZOE, LABS)], [answer(ZOE, answer="reject")]], LATEST, {"rejected": 1, "superseded": 1}, 0),
         ([[answer(ZOE, LABS)], [answer(ZOE, answer="ignore")]], LATEST, {"ignored": 1, "superseded": 1}, 0),
         ([[exported(ZOE, LABS)], [exported(ZOE, was_cancelled=True)]], LATEST, {"ignored": 1, "superseded": 1}, 0),
-        # what is no answer supersedes nothing
+        # an unusable answer supersedes nothing
         ([[answer(ZOE)], [answer(LABS, answer="maybe")]], LATEST, {"merged": 1, "unknown answer": 1}, 1),
         ([[answer(ZOE)], [answer(LABS, _view_id="choice")]], LATEST, {"merged": 1, "unsupported interface": 1}, 1),
         ([[answer(ZOE)], [answer(LABS, meta={"predicted": "yes"})]], LATEST, {"merged": 1, "prediction": 1}, 1),
