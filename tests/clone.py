@@ -1,4 +1,4 @@
-"""A clone of the project, in which whole ways are gone, by `.venv`, in which there is no PyTorch."""
+"""A clone of the project for whole workflows, in `.venv`, which has no PyTorch."""
 
 import os
 import pickle
@@ -33,9 +33,9 @@ PLAIN = ROOT / ".venv" / "bin"
 
 
 class Clone:
-    """The repository's files in a git repository of their own, with a narrow model and small numbers in project.yml.
+    """The repository's files in a new git repository, with a narrow model and small numbers in project.yml.
 
-    connections (Path): a file in which every attempt to reach another machine is written down; none succeeds.
+    connections (Path): file that records attempts to reach another machine; none succeeds.
     """
 
     def __init__(self, root: Path, programs: Path = PLAIN) -> None:
@@ -113,18 +113,18 @@ class Clone:
             return "".join(call_line(line.removeprefix("python -m "), status) for line in lines.splitlines())
 
     def paste(self, commands: str) -> str:
-        """Run commands as somebody does who pastes them into a terminal; returns what they print."""
+        """Run commands as if pasted into a terminal; returns the output."""
         return self.run("bash", "-euc", commands)
 
     def results(self) -> dict[str, bytes]:
-        """Read what the commands made, by path, but for what is APART."""
+        """Read the commands' outputs, by path, except APART."""
         files = [path for name in RESULTS for path in (self.root / name).rglob("*") if path.is_file()]
         named = {path.relative_to(self.root).as_posix(): path for path in files}
         return {name: path.read_bytes() for name, path in named.items() if not APART.search(name)}
 
 
 def run_by_weasel(factory: pytest.TempPathFactory) -> tuple[Clone, str]:
-    """Return a clone in which weasel has run all, so that a short training learned something, and what it printed.
+    """Return a clone after `weasel run all`, with a short training that learned something, and the output.
 
     It is a copy of one that the processes of pytest share.
     """

@@ -55,7 +55,7 @@ TINY = {"components.tok2vec.model.encode.width": 32, "training.batcher.size": 30
 
 
 def make_narrow(config: Path, target: Path, eval_frequency: int) -> None:
-    """Write a config whose model is narrow, and which is evaluated every so many steps."""
+    """Write a config with a narrow model, and a number of steps between evaluations."""
     overrides = TINY | {"training.eval_frequency": eval_frequency}
     load_config(config, overrides=overrides, interpolate=False).to_disk(target)
 
@@ -105,7 +105,7 @@ def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark those that were measured to be heavy, and begin with those of the whole project, which take longest."""
+    """Mark tests measured as heavy, and begin with the whole project's, which take longest."""
     heavy = {line for line in (ROOT / "tests/heavy.txt").read_text(encoding="utf8").splitlines() if line[:1] != "#"}
     for item in items:
         if item.nodeid.partition("[")[0] in heavy:
@@ -130,7 +130,7 @@ def call_line(line: str, status: int = 0) -> str:
 
 
 def run_command(command: Iterable[object], cwd: Path, env: Mapping[str, str], status: int = 0) -> Any:
-    """Run a command in a process of its own, which ends with a status; return what subprocess knows of it."""
+    """Run a command in a new process, which ends with a status; return subprocess's result."""
     given = [*map(str, command)]
     done = subprocess.run(given, cwd=cwd, env=env, timeout=1000, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr
@@ -138,7 +138,7 @@ def run_command(command: Iterable[object], cwd: Path, env: Mapping[str, str], st
 
 
 def run_python(*command: object, cwd: Path = ROOT, **environment: str) -> str:
-    """Run Python in a process of its own, and return what it prints; PYTHONPATH begins with the repository."""
+    """Run Python in a new process, and return its output; PYTHONPATH begins with the repository."""
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     return run_command([sys.executable, *command], cwd, {**os.environ, "PYTHONPATH": paths, **environment}).stdout
 
@@ -196,7 +196,7 @@ class Merging:
         return pq.read_table(self.root / out / f"{name}.parquet").to_pylist()
 
     def problems(self, out: str = "corpus") -> list[tuple[str, str, int, str]]:
-        """Dataset, file, line and reason of all rows and spans that a reason is told of, with its details."""
+        """Dataset, file, line, reason and details of all rows and spans with a problem."""
         found = [*self.table("rows", out), *self.table("spans", out)]
         told = [one for one in found if one["detail"] or one["reason"] in (*ROW_PROBLEMS, *SPAN_PROBLEMS)]
         return [(one["dataset"], one["file"], one["line"], describe(one)) for one in told]

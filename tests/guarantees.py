@@ -1,6 +1,6 @@
 """What labelwise guarantees, a sentence each; tests carry its name: `@pytest.mark.guarantee(NAME)`.
 
-`python -m tests.guarantees` writes docs/guarantees.md anew.
+`python -m tests.guarantees` writes docs/guarantees.md.
 """
 
 import ast

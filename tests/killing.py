@@ -1,7 +1,7 @@
-"""What a worker of a test's cluster loads (`dask worker --preload`): it kills itself once, where a test says so.
+"""Preloaded by a worker of a test's cluster (`dask worker --preload`), which kills itself once, at a chosen place.
 
 The file that KILL_WHERE names has a module and a name in it, such as `labelwise.merge.read:read_source`. The first
-worker that has called this function to its end kills itself before it says so, and the file is gone.
+worker that has run this function kills itself before it returns the result, and deletes the file.
 """
 
 import importlib

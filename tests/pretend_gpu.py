@@ -1,8 +1,8 @@
 """A pretended GPU: arrays that refuse to meet numpy's, as cupy's do.
 
-In a block `pretended()`, thinc takes these arrays for cupy's, so that whatever computes on them would on a GPU; the
-results are numpy's. What cupy refuses is a TypeError: numpy's arrays beside its own, a conversion that isn't said, a
-kernel that is given something not contiguous. It can't tell what a kernel computes there, nor how long it takes.
+In a block `pretended()`, thinc takes these arrays for cupy's, and runs the code for a GPU; the results are
+numpy's. A TypeError stands for cupy's refusals: of numpy's arrays beside its own, of implicit conversions, and of
+noncontiguous arrays for kernels. It can't show the result of a kernel, or its time.
 """
 
 import sys
@@ -164,7 +164,7 @@ def to_torch(array: Any, requires_grad: bool = False, device: Any = None) -> Any
 
 @contextmanager
 def pretended() -> Iterator[None]:
-    """Make a block in which models that are made are on the device."""
+    """Open a block that makes models on the device."""
     names = {"cupy": CUPY, "has_cupy": True, "has_cupy_gpu": False, "torch2xp": from_torch, "xp2torch": to_torch}
     names["get_torch_default_device"] = lambda: sys.modules["torch"].device("cpu")
     packages = ("thinc.", "spacy.", "spacy_transformers.", "labelwise.", "spacy_per_label.")

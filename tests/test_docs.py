@@ -121,7 +121,7 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_link_leads_to_a_file_and_a_heading(page):
-    """Of the pages that aren't in the site: `make docs` checks those of docs."""
+    """On pages outside the site; `make docs` checks the others."""
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", (ROOT / page).read_text(encoding="utf8"))
     for path, anchor in links:
         file = (ROOT / page).parent / path if path else ROOT / page
@@ -606,7 +606,7 @@ def decisions(finding: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.long
 def test_planted_errors_are_found_decided_and_gone(tmp_path):
-    """With three labels, more errors, and few steps; in each case that is planted, somebody says that gold is wrong."""
+    """With three labels, more errors, and few steps; each planted case is decided: gold is wrong."""
     labels, noise, clone = ("PERSON", "PLACE", "COMPANY"), 0.1, Clone(tmp_path / "clone")
     docs = [make_doc(number, labels=labels) for number in range(400)]
     truth = {doc.path: set(doc.spans) for doc in docs}

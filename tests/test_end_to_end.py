@@ -111,7 +111,7 @@ def test_a_second_run_does_nothing_but_the_report_which_leaves_its_file(by_wease
 
 @pytest.mark.long
 def test_a_second_repro_does_nothing_but_the_report_which_leaves_its_bytes(by_dvc):
-    """Not its time, as DVC links each output anew to its cache."""
+    """Its time changes, because DVC links each output to its cache again."""
     page = by_dvc.root / "report/cpu.html"
     before = page.read_bytes()
     assert re.findall(STAGE_RUN, by_dvc.run("dvc", "repro")) == ["report@cpu"]

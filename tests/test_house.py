@@ -70,7 +70,7 @@ def test_a_package_imports_neither_scripts_nor_tests_and_the_recognizer_no_label
 
 
 def test_readers_are_siblings():
-    """What they share has modules of its own."""
+    """Shared code is in separate modules."""
     names = ("brat", "conll", "label_studio", "prodigy", "spacy_docs", "tagged_rows", "webanno")
     readers = {PACKAGE / f"sources/{name}.py" for name in names}
     assert readers <= MODULES

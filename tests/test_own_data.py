@@ -1,4 +1,4 @@
-"""Your data and the demo are apart; data that git and DVC didn't bring are missed; two machines share a repository."""
+"""Your data and the demo are separate; data that git and DVC didn't bring are missed; machines share a repository."""
 
 import re
 import shutil
@@ -38,7 +38,7 @@ def test_with_data_of_ones_own_nobody_gets_a_report_on_the_demo(tmp_path):
 @pytest.mark.guarantee("demo")
 @pytest.mark.parametrize("tracked", ["nothing", "brat"])
 def test_a_clone_that_git_and_dvc_brought_no_data_stops_and_names_dvc_pull(tmp_path, tracked):
-    """Also where DVC has the tasks of convert-brat, and Prodigy's data are tracked by nobody."""
+    """Also where DVC has the tasks of convert-brat, and Prodigy's data are untracked."""
     clone = Clone(tmp_path / "clone")
     clone.use_own_data()
     call_dvc(clone.root, "remote", "add", "-d", "store", str(tmp_path / "store"))

@@ -1,6 +1,6 @@
 """Each stage that has jobs gives the bytes of one process by two, forked or spawned, and by the workers of a cluster.
 
-Whichever worker is killed, too; and who is refused. The cluster's workers run in a folder of their own, and all paths
+Also if any worker is killed; other workers are refused. The cluster's workers run in another folder, and all paths
 are relative to the test's.
 """
 
@@ -266,7 +266,7 @@ def test_a_scheduler_that_does_not_answer_is_named(there, monkeypatch):
 
 
 def test_a_command_says_that_it_waits_for_a_scheduler_or_a_worker(there, monkeypatch, capsys):
-    """Workers may come because jobs wait, as in an adaptive cluster. It says so later, too: when the last has gone."""
+    """Workers may come because jobs wait, as in an adaptive cluster. Also later, when the last has gone."""
     pytest.importorskip("distributed")
     monkeypatch.setattr(cluster, "SILENCE", 0.1)
 

@@ -242,7 +242,7 @@ def test_a_variable_on_a_line_or_of_a_stage_is_defined():
 
 
 def test_variables_are_few_scalars_and_used():
-    """What is set rarely stands in a section, or in a config."""
+    """Rare settings are in a section, or in a config."""
     lines = "".join(line for command in COMMANDS.values() for line in [*command["script"], *command.get("deps", ())])
     assert {*re.findall(r"\$\{vars\.(\w+)\}", lines)} == PROJECT["vars"].keys()
     assert all(isinstance(value, str | int | float) for value in PROJECT["vars"].values())
@@ -320,14 +320,14 @@ def test_every_environment_is_pinned_and_can_be_made_anew(environment):
 
 
 def test_what_is_installed_with_a_package_is_a_range():
-    """Whoever installs labelwise beside other packages needs room; the environments here are pinned."""
+    """Beside other packages, labelwise needs ranges; the environments here are pinned."""
     project = tomllib.loads(read("pyproject.toml"))["project"]
     required = chain(project["dependencies"], *project["optional-dependencies"].values())
     assert [one for one in required if "==" in one] == []
 
 
 def test_the_recognizer_needs_the_versions_that_labelwise_needs():
-    """What is tested is the two together."""
+    """They are tested together."""
     of_both = []
     for file in ("spacy_per_label/pyproject.toml", "pyproject.toml"):
         project = tomllib.loads(read(file))["project"]

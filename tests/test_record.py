@@ -1,4 +1,4 @@
-"""What `weasel run` has made is recorded in DVC, unless the corpus was merged anew since."""
+"""The outputs of `weasel run` are recorded in DVC, unless the corpus was merged again since."""
 
 import json
 import shutil

@@ -40,7 +40,7 @@ class Bomb:
 
 @pytest.fixture
 def mark(tmp_path) -> Path:
-    """The file that a bomb makes; it is there when what was tried has run something."""
+    """The file that a bomb makes; it exists if something was run."""
     mark = tmp_path / "ran"
     pickle.loads(pickle.dumps(Bomb(mark)))
     assert mark.exists(), "the bomb works"
@@ -79,7 +79,7 @@ def test_no_spacy_file_runs_anything(tmp_path, mark, field, kind):
 
 @pytest.mark.guarantee("no-code")
 def test_no_checkpoint_runs_anything(tmp_path, mark):
-    """`--resume` reads what is beside the output, whoever put it there."""
+    """`--resume` reads the checkpoint beside the output, from any origin."""
     nlp = spacy.blank("en")
     nlp.add_pipe("per_label").add_label("A")
     nlp.initialize()

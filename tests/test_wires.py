@@ -1,6 +1,6 @@
-"""What is set is used: each option of each command, and each setting of project.yml, reaches what it is for.
+"""Settings are used: each option of each command, and each setting of project.yml, takes effect.
 
-A row names an option, two values of it, and what differs. That none is left out is a test, too: it lists the options
+A row names an option, two values of it, and what differs. A test checks that none is missing: it lists the options
 by Typer, the settings by the fields of their Structs, and the variables as project.yml has them.
 """
 

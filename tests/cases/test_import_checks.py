@@ -166,7 +166,7 @@ def test_the_page_shows_what_the_merge_prints(tmp_path):
 
 
 def test_a_stopped_corpus_is_for_why_alone(tmp_path: Path, monkeypatch) -> None:
-    """The corpus that was there is gone, so that nobody takes it for the new one."""
+    """The earlier corpus is deleted, so it can't be mistaken for the new one."""
     assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys()}).status == 0
     assert read_manifest(tmp_path / "corpus").stops == []
     assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys("inclusive")}).status == 1
@@ -305,7 +305,7 @@ def test_a_copy_of_a_data_set_is_named(tmp_path: Path) -> None:
 
 
 def test_a_part_of_another_file_is_named(tmp_path: Path) -> None:
-    """As doccano's archive has the rows of all users, and those of each."""
+    """As in doccano's archive: a file of all users' rows, and one for each user."""
     rows = [{"text": one.text, "label": one.spans} for one in sentences()]
     made = merge_folder(tmp_path, {"prodigy/admin.jsonl": jsonl(rows[:30]), "prodigy/all.jsonl": jsonl(rows)})
     assert "'admin' is a part of the other; to leave it out, add `skip: true` to its entry." in said(made)
@@ -373,7 +373,7 @@ def test_a_part_of_a_text_takes_less_than_a_kilobyte_of_memory(
 
 
 def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:
-    """A few long texts, answered again in a dataset of their own, are longer on average than those of the first."""
+    """A few long texts, answered again in a second dataset, are longer on average than the first dataset's."""
     made = sentences()
     documents = [" ".join(one.text for one in made[start : start + 4]) for start in range(0, N, 4)]
     rows = [{"text": text, "spans": [{"start": 0, "end": text.index(" "), "label": "PER"}]} for text in documents]

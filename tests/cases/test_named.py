@@ -106,7 +106,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
 
 @pytest.mark.parametrize(("name", "content", "said"), FILES, ids=[name for name, *_ in FILES])
 def test_what_is_not_read_is_named(tmp_path: Any, name: str, content: str | bytes, said: str) -> None:
-    """Also if somebody declares it nevertheless."""
+    """Also if it is declared."""
     made = merge_folder(tmp_path, {f"prodigy/{name}": content})
     assert (made.status, made.ledger) == (1, None)
     assert said in " ".join(made.printed.split())

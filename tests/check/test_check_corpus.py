@@ -35,7 +35,7 @@ def noisy(tmp_path_factory) -> Path:
 
 
 def planted() -> set[tuple]:
-    """The document and the offsets of what is wrong: there and shouldn't be, or should be there."""
+    """The document and the offsets of each error: of a wrong span, or of a missing one."""
     wrong = set()
     for number in range(120):
         doc = make_doc(number, labels=LABELS, words=160)
@@ -115,7 +115,7 @@ def test_a_check_says_how_far_it_is(noisy, tmp_path):
 
 
 def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy):
-    """Document, words, and brat's file and line are those of the source; the digest is that of the answer."""
+    """Document, words, and brat's file and line are the source's; the digest is the answer's."""
     rows = rows_of(counted)
     answers = read_answers(noisy / "corpus", {row["key"] for row in rows})
     digests = {(key, answer.dataset): answer.digests for key, given in answers for answer in given}

@@ -34,9 +34,9 @@ def test_what_speaks_for_a_finding_is_said_and_nothing_else(current, proposed, e
 
 
 def test_where_findings_are_many_each_of_them_says_less():
-    """A hundred of the two hundred spans of A, and two of those of B; a sure finding of A is still before an unsure.
+    """About a hundred of A's two hundred spans, and two of B's; certain findings of A stay before uncertain ones.
 
-    What is less likely to be right than not isn't listed.
+    Findings that are more likely wrong than right aren't listed.
     """
     scores = [("A", 9.0)] * 99 + [("A", 12.0), ("B", 8.0), ("B", 2.0), ("C", 0.0), ("C", -0.1)]
     found = [Finding(score, "spurious", label, *[""] * 10) for label, score in scores]

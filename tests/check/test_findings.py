@@ -111,7 +111,7 @@ def test_a_prediction_counts_where_the_forms_say_nothing(spans, unknown, thinks,
 
 
 def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
-    """That it isn't A, of which the pipeline is surer than that it is B; both together, they aren't surer still."""
+    """The pipeline is surer that it isn't A than that it is B; the two don't add up."""
     spans = [(1, 2, "A")]
     (wrong,) = found(tmp_path, ("one owl", spans, {}), prediction=prediction(2))
     thinks = prediction(2, (1, 2, 1))

@@ -146,7 +146,7 @@ def test_an_interval_of_few_texts_ends_at_differences_that_can_be():
 
 @pytest.mark.parametrize("known", [True, False])
 def test_documents_of_the_last_revision_are_the_units_and_texts_where_its_tables_have_none(known):
-    """Ten texts of each document are equal, so that texts are surer than documents by the root of ten."""
+    """Ten texts of each document are equal, so intervals over texts are narrower by the root of ten."""
     texts = {"main": random_docs(0.6, 20), "branch": random_docs(0.8, 20)}
     made = []
     for times in (1, 10):

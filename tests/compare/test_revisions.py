@@ -68,7 +68,7 @@ class Repository:
             self.run("dvc", "add", "-q", *TABLES)
 
     def train_seeds(self, *rights):
-        """Write what `seeds` writes of trainings that have so many texts right, for the pipeline that was evaluated."""
+        """Write the files of `seeds` for the evaluated pipeline, by the number of right texts of each training."""
         (self.root / "configs").mkdir(exist_ok=True)
         (self.root / "configs/cpu.cfg").write_text("# a config")
         (self.root / "metrics/merge.sha256").write_text("0123\n")
@@ -351,7 +351,7 @@ def test_what_was_before_is_read_with_the_decisions_of_then(repository):
 
 
 def test_pipelines_that_were_scored_on_the_same_texts_are_counted(tmp_path):
-    """In all branches and experiments; not those of another seed, or on other texts, nor the same again."""
+    """In all branches and experiments, except with another seed, on other texts, or repeated."""
     made = Repository(tmp_path, below="models")
     (made.root / "configs").mkdir()
 

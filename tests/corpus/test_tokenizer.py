@@ -1,4 +1,4 @@
-"""The project's tokenizer: its rules, marks, blocks, and what is said where it can't be made or used."""
+"""The project's tokenizer: its rules, marks and blocks, and the errors if it can't be made or used."""
 
 import json
 import re

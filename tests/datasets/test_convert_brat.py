@@ -18,7 +18,7 @@ from tests.sources.reading import write
 
 @pytest.fixture
 def brat(tmp_path):
-    """Three texts, two labels that differ in case, eight T lines of which five are good."""
+    """Three texts, two labels that differ in case, eight T lines, five of them good."""
     files = {
         "one.txt": "big cat sat\r\n",
         "one.ann": "T1\tN 0 7\tbig cat\nT2\tn 4 7\tcat\nT3\tN 0 3;8 11\tbig sat\noops\nT4\tN 0 3\tcat\n",

@@ -1,4 +1,4 @@
-"""What is found in a folder of datasets that nobody has declared."""
+"""The files of a folder without declarations."""
 
 import json
 import os

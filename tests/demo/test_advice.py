@@ -27,7 +27,7 @@ check_labels corpus --out training/check
 
 
 def test_the_first_step_on_the_demo_is_that_of_the_pages_and_most_of_the_surest_cases_are_planted(tmp_path):
-    """What `weasel run all` makes of the demo corpus, and its findings: the span that is there, or what is proposed."""
+    """The result of `weasel run all` on the demo corpus, and the findings' spans: annotated, or else proposed."""
     shutil.copy(ROOT / "project.yml", tmp_path)
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     for command in COMMANDS.format(SHARE, PROJECT["vars"]["steps"]).strip().split("\n"):

@@ -100,7 +100,7 @@ def test_dev_is_scored_beside_test_and_changes_nothing_of_it(ruler, demo_corpus,
 
 
 def conll(documents: int, sentences: int) -> str:
-    """Sentences with a cat, which half of the documents have as a tiger, so that rules for cats don't find it."""
+    """Sentences with a cat, or, in half of the documents, with a tiger, which rules for cats don't find."""
     lines = []
     for document in range(documents):
         lines.append("-DOCSTART- O\n")
@@ -113,13 +113,13 @@ def conll(documents: int, sentences: int) -> str:
     ("settings", "documents", "unit", "units"),
     [
         ({}, 6, "document", 12),
-        ({"split_by": "doc"}, 6, "document", 6),  # the sums of both files
+        ({"split_by": "doc"}, 6, "document", 6),  # both files have the same numbers
         ({"split_by": "place"}, 6, "place", 14),
         ({}, 2, "document", 4),
     ],
 )
 def test_an_interval_leaves_out_documents_and_below_five_there_is_none(merging, settings, documents, unit, units):
-    """Of two files with the same numbers; beside them a dataset whose texts are documents of their own."""
+    """Two files number their documents alike; in the other dataset, each text is a document."""
     for name in ("one", "two"):
         merging.add(name, ["A"], [], path=f"{name}.conll", split="test")
         content = conll(documents, 3).replace("x", name)

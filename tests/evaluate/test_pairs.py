@@ -35,7 +35,7 @@ A, B = (10, 20, "A"), (10, 20, "B")
     ],
 )
 def test_pairs(gold, predicted, expected):
-    """Gold that has no partner is missed, and what was predicted without one is spurious."""
+    """Unpaired gold is missed; unpaired predictions are spurious."""
     rows = [(span, *expected.get(span, (None, "missed"))) for span in gold]
     rows += [
         (None, span, "spurious") for span in predicted if span not in [partner for partner, _ in expected.values()]

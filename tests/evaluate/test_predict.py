@@ -1,4 +1,4 @@
-"""Predictions: those of the pipeline, beside what the corpus has, for each text once, however they are made."""
+"""Each text is predicted once, beside the corpus's annotation, in any way of predicting."""
 
 import gzip
 import json

@@ -73,7 +73,7 @@ def test_what_is_finished_is_skipped_and_what_changed_or_was_killed_is_done_agai
 
 
 def test_a_text_that_joins_others_is_predicted_once(model, texts, tmp_path):
-    """Its predictions with its former neighbours are removed; those of other inputs stay."""
+    """Its predictions with its former neighbours are removed; other inputs' stay."""
     out = tmp_path / "out"
     write_jsonl(tmp_path / "other.jsonl", [{"text": "by Ann"}])
     list(predict_files(model, [tmp_path / "other.jsonl"], out))

@@ -1,4 +1,4 @@
-"""Saved predictions: what is written is read again, and what can be told right or wrong."""
+"""Saved predictions: they are read as written, and scored where annotation allows it."""
 
 import json
 from pathlib import Path

@@ -56,7 +56,7 @@ def figures(row) -> tuple:
 @pytest.mark.guarantee("lost-gold")
 @pytest.mark.parametrize("lost", [(4, 7, "A"), (15, 17, "B")])
 def test_losing_gold_improves_nothing(lost):
-    """With a span that no tokens represent, so that nothing can be trained on it, all gold has the same score."""
+    """A misaligned span can't be trained on, but the score over all gold is the same with it."""
     doc = make_doc([(0, 7, "A"), (8, 11, "B")], [(0, 7, "A"), (8, 11, "B"), lost])
     before, after = (score([doc], in_train={lost: train}) for train in (InTrain(), None))
     assert after["all_gold"] == before["all_gold"]
@@ -163,7 +163,7 @@ def test_a_label_is_scored_where_it_is_covered(state, predicted, expected, unsco
 
 
 def test_the_mean_is_of_labels_that_have_gold_and_f1_of_all():
-    """A is right, B only predicted, C only gold, D in neither: what is found of B counts as wrong."""
+    """A is right, B only predicted, C only gold, D in neither: predictions of B count as wrong."""
     doc = make_doc([(0, 3, "A"), (4, 7, "B")], [(0, 3, "A"), (8, 11, "C")])
     scores = score([doc] * 60, "ABCD")
     assert figures(scores["all_gold"]["macro"]) == pytest.approx((1 / 2, 1 / 2, 1 / 2))

@@ -26,7 +26,7 @@ def rows_of(tables: Tables) -> list[dict]:
 
 
 def test_each_text_has_a_row_and_each_pair_too(tmp_path):
-    """One that is right, cut, of another label, missed, spurious, and ones that nobody can judge; and errors count."""
+    """Right, cut, with another label, missed, spurious, and unscored pairs; and errors count."""
     gold = [(0, 3, "A"), (4, 7, "A"), (8, 11, "A"), (12, 14, "A")]
     predicted = [(0, 3, "A"), (4, 6, "A"), (8, 11, "B"), (15, 17, "B"), (18, 20, "C")]
     unknown = make_doc([(0, 3, "A")], uncovered={"A": "none", "B": "partial"})

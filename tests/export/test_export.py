@@ -1,4 +1,4 @@
-"""Spans that go back to where people annotate are those that came from there, in each tool's form."""
+"""Exported spans are the imported ones, in each tool's form."""
 
 import json
 import unicodedata
@@ -93,7 +93,7 @@ def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
     ],
 )
 def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, how):
-    """The demo corpus: some in folders of splits, a text without annotations, and one that nobody has read."""
+    """The demo corpus: some in folders of splits, a text without annotations, and an unread one."""
     brat = tmp_path / "brat"
     make_demo(brat, docs=20, labels=4, words=60)
     for domain, folder in (("news", "train"), ("court", "dev"), ("kitchen", "test")):
@@ -206,7 +206,7 @@ def test_names_that_differ_in_case_or_composition_alone_are_two_files_on_every_m
 
 
 def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path):
-    """For a label, only texts that are complete for it. What nobody looked for is no negative when it comes back."""
+    """For a label, only texts that are complete for it. Unannotated labels don't become negatives after a merge."""
     merging.add("a", ["A"], [{"text": "big cat", "meta": {"doc": "d1"}}])
     merging.add("b", ["B"], [task("big cat", (4, 7, "B")), task("owl")])
     merging.run()
@@ -333,7 +333,7 @@ def test_the_command_exports_a_split_and_replaces_an_export_and_nothing_else(tmp
 
 
 def test_the_texts_of_a_corpus_are_in_random_order_whatever_their_splits(demo_corpus, tmp_path):
-    """So that the first texts that are annotated for a new label are in all splits."""
+    """The first texts annotated for a new label are then in all splits."""
     export(demo_corpus, tmp_path / "out", "texts")
     texts = [row["text"] for row in read_jsonl(tmp_path / "out/texts.jsonl")]
     splits = {doc.text: split for split in SPLITS for doc in read_corpus(demo_corpus, [split])}

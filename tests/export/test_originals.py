@@ -1,4 +1,4 @@
-"""A corpus goes back to brat with all lines of its documents: what is lost is what an edit took, and is named."""
+"""A corpus goes back to brat with all lines of its documents; only lines lost by an edit are missing, and named."""
 
 import random
 from collections import Counter
@@ -256,7 +256,7 @@ def test_a_rejected_span_takes_the_lines_that_need_it(kind, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["litbank", "materials_syntheses", "wnut2020_wlp"])
 def test_a_public_brat_corpus_comes_back_whole(name, tmp_path):
-    """But for documents of one text in two splits, of which the merge makes one answer."""
+    """Except documents of one text in two splits, which the merge joins."""
     (tmp_path / "brat").symlink_to(real_corpus(name))
     corpus = merge_brat(tmp_path, BratOptions())
     export(corpus, tmp_path / "out", "brat", originals=Originals(tmp_path / "brat"))

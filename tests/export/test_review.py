@@ -88,7 +88,7 @@ def outvoted_in(merging: Merging) -> list[int]:
 
 
 def answered(path, kept, **more):
-    """A file's tasks as Prodigy saves them, with those of their spans that are kept."""
+    """A file's tasks as Prodigy saves them, with the kept spans."""
     saved = {"_view_id": "ner_manual", "answer": "accept", "_timestamp": 9, **more}
     return [one | saved | {"spans": [span for span in one["spans"] if kept(span)]} for one in read_jsonl(path)]
 
@@ -121,7 +121,7 @@ def test_an_answer_to_a_disagreement_decides_alone_about_its_label(merged, tmp_p
 
 
 def test_after_disagreements_are_settled_nothing_is_left_to_export(merging):
-    """A review decides about one of two texts: the other one's span is still to be settled, then none is."""
+    """Of two texts, reviews decide about none, about one, and about both."""
     for name, who in (("ann", ANN), ("bob", BOB), ("cy", {"_annotator_id": "cy"})):
         spans = [(0, 3)] if name == "ann" else []
         merging.add(name, ["A"], [task(f"cat {n}", *spans, **who) for n in range(2)])
@@ -152,7 +152,7 @@ def test_an_answer_to_a_lost_span_takes_no_other_span_away(merged, tmp_path):
 
 
 def test_the_command_writes_both_of_a_split_and_says_what_has_no_text(merged, tmp_path):
-    """`coverage: drop` leaves a text out of train in which a span was outvoted."""
+    """`coverage: drop` leaves a text with an outvoted span out of train."""
     merged.add("three", ["Cat"], [task("big cat", (0, 3, "Cat"), _annotator_id="cy")])
     merged.run(dev_ratio=0, test_ratio=0, policies=Policies(coverage="drop"))
     options = [merged.root / "corpus", merged.root / "out", "--format", "prodigy", "--dropped", "--disagreements"]

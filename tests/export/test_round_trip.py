@@ -1,4 +1,4 @@
-"""What goes to a tool and comes back is what it was, but for what somebody has changed there.
+"""Annotation that goes to a tool and comes back is unchanged, except for edits there.
 
 `recorded` has what Label Studio 1.23.2 and doccano 1.8.4 exported after they had imported these texts, and one span had
 been deleted. The client that recorded them is in commit 1a823cc, `tests/export/tools.py`.
@@ -134,7 +134,7 @@ def judged(merging) -> Path:
 
 @pytest.mark.parametrize("format", ["prodigy", "prodigy-by-label", "label-studio", "doccano"])
 def test_verdicts_on_single_spans_come_back(format, judged, tmp_path):
-    """Gold, rejected spans and coverage are equal, whichever files a format has them in."""
+    """Gold, rejected spans and coverage are equal, in any of a format's files."""
     done = export(judged, tmp_path / "out", format)
     if format == "label-studio":  # which numbers people, and keeps a task's data
         tasks = json.loads((tmp_path / "out" / "tasks.json").read_text())

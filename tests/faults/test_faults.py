@@ -1,4 +1,4 @@
-"""Commands are killed before a write: no partial output is taken, and the next run makes all anew.
+"""Commands are killed before a write. No partial output is used, and the next run makes all outputs again.
 
 A write is the opening of a file to write, a renaming, a deletion, or the making of a folder. The commands are those of
 a small project of which there are two states: the old one and the new one.
@@ -49,7 +49,7 @@ class Command(NamedTuple):
 
     trials (int): how often it is killed.
     outputs (tuple[str, ...]): the files and folders that it writes.
-    readers (tuple[Callable, ...]): what reads these, if there are several: each takes the project's folder.
+    readers (tuple[Callable, ...]): readers of several outputs; each takes the project's folder.
     """
 
     name: str
@@ -95,7 +95,7 @@ NAMES = [command.name for command in ALL]
 
 
 def start(command: Command, folder: Path, docs: int, at: int = 0) -> int | None:
-    """Run a command in a process of its own, in a folder; return how many writes it began, None if it was killed.
+    """Run a command in a new process, in a folder; return the number of writes it began, None if it was killed.
 
     at (int): the number of the write before which it is killed; 0 for none.
     """
@@ -137,7 +137,7 @@ def is_write(event: str, given: tuple[Any, ...], folder: Path) -> bool:
 
 
 class Projects:
-    """The states of the project before and after, and the folder in which commands are disturbed."""
+    """The states of the project before and after, and the folder where commands are killed."""
 
     def __init__(self, root: Path) -> None:
         spacy.blank("en").create_pipe("ner")  # loads spaCy's entry points, once
@@ -188,9 +188,9 @@ def outputs(command: Command, root: Path) -> dict[str, bytes]:
 
 
 def leftovers(root: Path) -> list[str]:
-    """List what is in the project and in no output: what is needed beside outputs while they are written.
+    """List the files outside the outputs: those needed while outputs are written.
 
-    The checkpoint of a training that has ended stays, so that another goal takes no steps.
+    The checkpoint of an ended training stays: fitting another goal takes no steps.
     """
     pattern = r"\..*\.labelwise\.\w+|.*\.checkpoint|.*\.tmp"
     left = {path for path in root.rglob("*") if re.fullmatch(pattern, path.name)}

@@ -1,1 +1,1 @@
-"""Any bytes as sources: nothing is lost, and nothing but an error that says so comes out."""
+"""Any bytes as sources: nothing is lost without an error that names it."""

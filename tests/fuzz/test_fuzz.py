@@ -1,4 +1,4 @@
-"""Any bytes as any source: an error that says so, or tasks and problems that balance; nothing of it is lost.
+"""Any bytes as any source give an error that names it, or tasks and problems that account for all of it.
 
 Hypothesis changes what the tests of each format read, as bytes or, where it is JSON, as values, and finds the smallest
 change that breaks a promise.
@@ -94,7 +94,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
 
 @st.composite
 def changed(draw: Any, seeds: list[bytes]) -> bytes:
-    """A seed, of which values of JSON are others, or bytes."""
+    """A seed with other values of JSON, or with other bytes."""
     data = draw(st.sampled_from(seeds))
     if draw(st.booleans()):
         lines = data.split(b"\n")
@@ -157,7 +157,7 @@ def merge_files(merging: Merging, name: str, files: list[bytes]) -> int:
 
 
 def find_dropped(path: Path, data: bytes, items: list[Item]) -> Iterator[object]:
-    """Compare what was read with a second count of what a file has, and yield what is lost."""
+    """Compare the items read with a second count of the file, and yield the lost ones."""
     incomplete_read = Reason.INCOMPLETE_READ in [item.reason for item in items if isinstance(item, Problem)]
     if path.suffix == ".jsonl" and items:
         lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]

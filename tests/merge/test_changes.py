@@ -77,7 +77,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging,
 
 @pytest.mark.guarantee("changing-source")
 def test_a_database_that_changes_while_it_is_read_is_read_as_it_was(merging, monkeypatch):
-    """SQLite has whoever writes to it wait, or keeps what was there before."""
+    """SQLite has writers wait, or keeps the earlier content."""
     (merging.root / "tasks").mkdir()
     connection = sqlite3.connect(merging.root / "tasks/p.db")
     connection.executescript(

@@ -1,4 +1,4 @@
-"""The words of import checks, and what is stored of them."""
+"""The words of import checks, and their stored form."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is said of a merge before anything is trained."""
+"""The findings of import checks, before any training."""
 
 import re
 from collections import Counter
@@ -132,7 +132,7 @@ def stopped(ledger: Ledger) -> list[str]:
 def test_a_label_that_some_or_all_spans_have_under_another_name(merging: Merging, new, old, both, stops):
     """As when ACIDITY was renamed to PH: in all spans, in three quarters, or in fewer than a fifth; not in nine.
 
-    both (int): texts that have both labels: then these are two labels.
+    both (int): number of texts with both labels, which are then two labels.
     """
     marks = [[(0, 4, "ACIDITY")]] * new + [[(0, 4, "PH")]] * old + [[(0, 4, "PH"), (8, 12, "ACIDITY")]] * both
     marked = [task(f"text {n + 10} here", (5, 7, "TEMP"), *spans) for n, spans in enumerate(marks)]
@@ -181,7 +181,7 @@ def test_texts_annotated_for_some_labels_are_normal_if_datasets_share_texts_or_l
     ("kept", "overlap", "warned"), [(2, "longest", True), (3, "longest", False), (2, "first", False)]
 )
 def test_a_label_whose_spans_lie_in_longer_ones_of_another_dataset_is_named(merging: Merging, kept, overlap, warned):
-    """As in those of spans.manual, such as whole addresses: ten spans of a label or more, four fifths of it."""
+    """As with spans.manual, for example whole addresses: at least ten spans of a label, and four fifths of it."""
     texts = [f"text {number + 10} here" for number in range(12)]
     merging.add("people", ["PER"], [task(text, (0, 4), label="PER") for text in texts])
     merging.add("phrases", ["NP"], [task(text, (0, 7), label="NP") for text in texts[kept:]])

@@ -1,4 +1,4 @@
-"""From files that nobody has declared to a corpus, by the command: what is a dataset, what counts, what is printed."""
+"""From undeclared files to a corpus, by the command: the datasets, the counts, and the output."""
 
 import json
 from functools import partial
@@ -32,7 +32,7 @@ def names_in(declared: Path) -> list[str]:
 
 @pytest.mark.guarantee("declared")
 def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(tmp_path):
-    """Ids are those of the texts, so all files have the same: 23 texts are admin's and ann's, 10 ann's and bob's."""
+    """Ids are the texts', so all files share them: 23 texts are admin's and ann's, 10 ann's and bob's."""
     rows = [{"id": number, "text": text, "label": [[*ANN, "PERSON"]]} for number, text in enumerate(TEXTS[:133])]
     for name, own in (("admin", rows[:40]), ("ann", rows[17:90]), ("bob", rows[80:])):
         write_jsonl(tmp_path / "prodigy" / f"{name}.jsonl", own)

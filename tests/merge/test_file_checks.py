@@ -1,4 +1,4 @@
-"""Files that may be one corpus, though each has an entry of its own."""
+"""Files with separate entries that may be one corpus."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_files_whose_names_differ_by_a_number_may_be_one_corpus(tmp_path: Path) 
 
 
 def test_files_of_one_document_each_may_be_one_corpus(tmp_path: Path) -> None:
-    """Those of a split alone; another file has several documents, so the files are listed."""
+    """Files of one split; another file has several documents, so the files are listed."""
     names = ("ann", "bob", "eve", "ida", "kim", "lea")
     files = {f"{name}_test.conll": conll(n, sentences()[10 * n :][:10], doc=True) for n, name in enumerate(names)}
     rows = sentences(80)[60:]

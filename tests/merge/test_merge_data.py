@@ -194,7 +194,7 @@ def test_an_account_that_does_not_balance_is_an_error(merging, monkeypatch, sche
     read_batches = account.read_batches
 
     def lose(file: Path) -> Iterator[Any]:
-        """Yield all rows but those that are to be lost."""
+        """Yield the rows, without the ones to lose."""
         for batch in read_batches(file):
             kept = []
             for columns, (table, schema) in zip(batch, SCHEMAS.items(), strict=True):

@@ -1,6 +1,6 @@
 """The merge against an oracle: a merge written from its contract alone, plainly, on lists of dicts in memory.
 
-Every row and every span gets one fate, and the ledger count fates. Where the contract is silent, a comment says so.
+Every row and every span gets one fate, and the ledger count fates. Comments name cases that the contract leaves open.
 """
 
 import json
@@ -347,7 +347,7 @@ def accepted_place(text: str, span: dict, label: str) -> tuple[int, int] | None:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """Give that of a text in which texts that are one are equal: its words, composed."""
+    """Return a text's composed words, which are equal for texts that the merge joins."""
     return tuple(unicodedata.normalize("NFC", text).split())
 
 
@@ -376,7 +376,7 @@ def moved(task: dict, text: str) -> dict:
 
 
 def unreadable(row: Any) -> str:
-    """Name what is wrong with a row as a whole, if something is; those of NO_JSON stand for all that is no JSON."""
+    """Name the problem of a whole row, if any; the rows of NO_JSON stand for everything that isn't JSON."""
     if isinstance(row, str) and row in NO_JSON:
         return "bad JSON"
     if not isinstance(row, dict) or not isinstance(row.get("text"), str | None):
@@ -426,7 +426,7 @@ def latest_of(tasks: list[dict]) -> dict:
 
 
 def facts_of(task: dict) -> tuple:
-    """Collect the facts in which two rows of one answer are equal."""
+    """Collect the facts that are equal for two rows of one answer."""
     spans = []
     for span in task["spans"]:
         label, answer = span.get("label"), span.get("answer")
@@ -447,13 +447,13 @@ def repeats(task: dict, tasks: list[dict]) -> bool:
 
 
 def rivals_of(task: dict, able: list[dict], label: str) -> list[dict]:
-    """List the complete tasks about the text in which the same person, whatever the dataset, was asked for a label."""
+    """List a person's complete tasks about the text for a label, in any dataset."""
     tasks = [other for other in able if (other["who"], other["kind"]) == (task["who"], "complete")]
     return [other for other in tasks if label in other["labels"]]
 
 
 def standing_for(task: dict, able: list[dict], label: str, policies: Policies) -> list[dict]:
-    """List those of them that count: the latest one, or all that accept."""
+    """List the ones that count: the latest, or all accepted ones."""
     rivals = rivals_of(task, able, label)
     accepts = [other for other in rivals if other["answer"] == "accept"]
     return accepts if accepts and policies.duplicates == "union" else [latest_of(rivals)]
@@ -533,7 +533,7 @@ def chars_of(text: str, place: list[int], label: str) -> Key:
 
 
 def overlap(one: Key, other: Key) -> str:
-    """Name the way in which two spans overlap, as they were annotated."""
+    """Name the kind of overlap of two spans, as annotated."""
     if one[:2] == other[:2]:
         return "same span"
     nested = [a[0] <= b[0] and b[1] <= a[1] for a, b in ((one, other), (other, one))]
@@ -624,7 +624,7 @@ def several_datasets(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dict[str, Any]:
-    """Merge for real, and describe what is written as the oracle does."""
+    """Merge for real, and describe the outputs as the oracle does."""
     merging = Merging(root)
     for dataset in datasets:
         merging.add(expect_losses=True, **dataset)

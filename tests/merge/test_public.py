@@ -21,7 +21,7 @@ IN_GOLD = ("entity", "same span", "nested", "crossing", "misaligned")
 
 
 def check_corpus(declared: Path, out: Path) -> Ledger:
-    """Merge, and check that what is in the corpus, with what the ledger says was left out, is all that was read."""
+    """Merge, and check that the corpus, with the omissions in the ledger, is everything that was read."""
     ledger = merge_data([declared], out / "corpus", Settings(tokenizer=read_rules(ROOT / "project.yml")), workers=2)
     docs = Merging(out).docs()
     assert len(docs) == sum(ledger.texts[split] for split in ("train", "dev", "test"))

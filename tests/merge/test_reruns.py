@@ -1,4 +1,4 @@
-"""A merge that is run again: after a kill, with more data, with other settings; two at a time; on a full disk."""
+"""A merge that is run again: after a kill, with more data, with other settings; two at once; on a full disk."""
 
 import errno
 import json

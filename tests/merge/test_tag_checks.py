@@ -1,4 +1,4 @@
-"""Import checks of tags that were read as something else: what stops, what is said, and what is neither."""
+"""Import checks of misread tags: which stop, which only advise, and which tags are fine."""
 
 import re
 from typing import Any
@@ -51,7 +51,7 @@ def test_names_of_labels_that_look_like_tags_are_labels(tmp_path, labels):
 
 
 def test_pieces_of_words_stop(tmp_path):
-    """As BERT's tokenizer makes them, with a tag of their own."""
+    """As BERT's tokenizer makes them, each with its own tag."""
     rows = [
         [(piece, tag if not n else "X") for token, tag in one.tagged for n, piece in enumerate(cut(token))]
         for one in sentences()

@@ -86,7 +86,7 @@ def is_text(node: ast.stmt) -> bool:
 
 
 def parts_of(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement, without those of statements within."""
+    """Yield the nodes of a statement, without nested statements' nodes."""
     stack: list[ast.AST] = [statement]
     while stack:
         yield (node := stack.pop())
@@ -132,7 +132,7 @@ def instrument(file: str, seen: Path) -> str:
 
 
 def cpu_seconds() -> float:
-    """Return what this process and those that it waited for have computed: other work on the machine counts little."""
+    """Return the CPU seconds of this process and its finished children; other work changes them little."""
     return sum(os.times()[:4])
 
 
@@ -206,7 +206,7 @@ class Forks:
     def run(
         self, names: list[str], limit: int, prepare: Callable[[], None] = lambda: None, *, go_on: bool = False
     ) -> str:
-        """Run tests; returns the one that failed, by which the others aren't run, or empty text."""
+        """Run tests until one fails; return its name, or ""."""
         self.failed.write_text("")
         start, items = time.monotonic(), [self.items[name] for name in names]
         if not (child := os.fork()):
@@ -229,7 +229,7 @@ class Forks:
 
 
 def with_tests(root: Path, files: list[str], work: Callable[[Forks], None], *plugins: object) -> None:
-    """Collect tests in a process of its own, for some work with them."""
+    """Collect tests in a new process, for some work with them."""
     if child := os.fork():
         assert not os.waitpid(child, 0)[1], f"see {root}.log"
         return
@@ -245,7 +245,7 @@ def with_tests(root: Path, files: list[str], work: Callable[[Forks], None], *plu
 
 
 def copy_repository(folder: Path) -> None:
-    """Copy the repository's files, as they are now, into a repository of its own: some tests list them."""
+    """Copy the repository's files, as they are now, into a new repository: some tests list them."""
     shutil.rmtree(folder, ignore_errors=True)
     listed = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True)
     for name in filter(lambda name: (ROOT / name).is_file(), listed.splitlines()):
@@ -259,7 +259,7 @@ def digest(file: str) -> str:
 
 
 def record(copy: Path, folders: list[str]) -> Record:
-    """Return the seconds and the statements of each test of some folders; record those that aren't, or were others."""
+    """Return the seconds and the statements of each test of some folders; record new and changed tests."""
     found = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
     paths = [ROOT / folder for folder in folders]
     listed = {path for one in paths for path in ([one] if one.is_file() else one.rglob("test_*.py"))}
@@ -309,7 +309,7 @@ def functions_of(file: str) -> list[FunctionType]:
 
 
 def give_code(code: CodeType, functions: list[FunctionType]) -> None:
-    """Give functions the code of the same ones in other code; not lambdas of a line, which can't be told apart."""
+    """Give functions the code of the same ones in other code; not lambdas of a line, which can't be distinguished."""
     found: dict[tuple[str, int], CodeType | None] = {}
     codes = [code]
     for one in codes:

@@ -1,4 +1,4 @@
-"""Slips that break what is guaranteed are seen by a test."""
+"""Each slip that breaks a guarantee fails a test."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def test_a_mutation_applies(patch):
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> Path:
-    """A copy of the repository's files, as they are now, in a repository of its own: some tests list them."""
+    """A copy of the repository's files, as they are now, in a new repository: some tests list them."""
     folder = tmp_path_factory.mktemp("copy")
     files = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True)
     for name in files.splitlines():

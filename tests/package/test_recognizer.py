@@ -1,4 +1,4 @@
-"""The recognizer is a distribution of its own: with spaCy and its wheel alone, it does what its README says."""
+"""The recognizer is a separate distribution: its README works with spaCy and its wheel alone."""
 
 import inspect
 import json

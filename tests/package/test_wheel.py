@@ -225,7 +225,7 @@ write_report(sys.argv[1], "cpu", sys.argv[2])
 
 @pytest.mark.parametrize("trained", ["cpu"], indirect=True)
 def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the_other_goes(trained, tmp_path):
-    """Whichever is imported first, there is one class, by which labelwise knows it; what it needs is there."""
+    """Imported in any order, there is one class, which labelwise recognizes; requirements are installed."""
     wheels = []
     for name in ("one", "two"):
         make_package(trained, "cpu", tmp_path / name, PackageName(name, "0.1.0"))

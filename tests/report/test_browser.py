@@ -450,7 +450,7 @@ def test_what_few_pages_have_fits_its_window_too(show, width, tmp_path, monkeypa
 
 
 def test_five_hundred_labels_are_quick_and_small(browser, tmp_path):
-    """With as many cases, mistakes and changes as a page has, in sentences of 400 characters."""
+    """With the maximum of cases, mistakes and changes, in sentences of 400 characters."""
     labels, around = [f"LABEL_{number}" for number in range(500)], "word " * 40
     docs = []
     for number in range(1100):

@@ -1,4 +1,4 @@
-"""The report: what is in the page, without a browser."""
+"""The report's content, without a browser."""
 
 import json
 import os
@@ -204,7 +204,7 @@ def test_a_small_transformer_is_advised_where_train_lacks_the_words(pipeline, ht
     ("states", "said"), [((None, "partial", "none"), True), ((None, "none"), True), (("partial", "none"), False)]
 )
 def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marked(states, said, tmp_path):
-    """There, each text has one; where single spans were judged, too, and nothing is known of the others."""
+    """There, each text has one span. Texts with single answers have one, too, and maybe others."""
     docs = make_docs()
     for number, doc in enumerate(docs):
         state = states[number % len(states)]
@@ -412,7 +412,7 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
 
 
 def test_a_label_of_which_most_predictions_cannot_be_judged_shows_no_score(tmp_path):
-    """In most texts nobody looked for it, and in the others all of it was found."""
+    """Most texts aren't annotated for it, and in the others all spans were predicted."""
     docs = make_docs()
     for number, doc in enumerate(docs):
         doc.predicted = [span for span in doc.gold if span[2] == "DRUG"]
@@ -545,7 +545,7 @@ def test_curves_of_learning_are_pictures(own):
 
 
 def test_texts_without_a_document_are_named_by_file_and_line_also_those_that_lack_an_answer(merging, tmp_path):
-    """Of 40 texts of test, an annotator ignored one, and nobody looked for B in 5; "cat" is A and B by the rules."""
+    """Of 40 texts of test, an annotator ignored one, and 5 aren't annotated for B; "cat" is A and B by the rules."""
     texts = [f"a big cat sat on mat {number}" for number in range(40)]
     rows = [task(text, (6, 9), answer="ignore" if number == 7 else "accept") for number, text in enumerate(texts)]
     rows[8]["spans"] = []

@@ -1,4 +1,4 @@
-"""The page's numbers are those of the tables: each is computed anew here, from the parquet files and by other code."""
+"""The page's numbers agree with the tables: each is computed again, from the parquet files and by other code."""
 
 import json
 import re

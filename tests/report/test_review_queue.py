@@ -22,7 +22,7 @@ def answer_of(case: dict[str, Any], verdict: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("verdict", ["gold is right", "gold is wrong", "policy"])
 def test_a_case_that_is_decided_stays_away_until_its_answer_changes(verdict, merging):
-    """A word is marked in all texts but three. Another dataset comes first; then the text is annotated anew."""
+    """A word is marked in all texts but three. Another dataset comes first; then the text is annotated again."""
     root, rows = merging.root, [task(text, *[PLATE] * (number > 2)) for number, text in enumerate(TEXTS)]
     (root / "assets/decisions").mkdir(parents=True)
     (root / "decisions").symlink_to("assets/decisions")

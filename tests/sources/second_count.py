@@ -1,7 +1,7 @@
 """A second count of CoNLL and WebAnno files, straight from their bytes: what a reader must find.
 
-That of CoNLL shares with the reader how a line is cut into columns, and nothing else. Of lines that begin with `#`, it
-counts only those that are tokens beyond doubt, so a file may have more than it counts, never less.
+CoNLL's shares only the division of lines into columns with the reader. Of lines that begin with `#`, it counts only
+certain tokens, so a file may have more, never less.
 """
 
 import re
@@ -20,9 +20,9 @@ NUMBER = re.compile(rb"\[[0-9]+\]$")
 
 
 def lost_of_conll(path: Path, items: Iterable[Item], tag: int | None = -1) -> Counter[str]:
-    """Count what a file has and the items that were read of it lack.
+    """Count the file's spans that the read items lack.
 
-    tag (int | None): the column of tags; None if that isn't known: no tag is counted then.
+    tag (int | None): the column of tags; None, if unknown, counts no tag.
     """
     read = {item.line: item for item in items}
     lost: Counter[str] = Counter()
@@ -54,9 +54,9 @@ def _count_begun(lines: list[str], tag: int) -> int:
 
 
 def lost_of_webanno(path: Path, items: Iterable[Item], columns: Collection[int]) -> Counter[str]:
-    """Count the annotations that a file has and the task that was read of it lacks.
+    """Count the file's annotations that the read task lacks.
 
-    columns (Collection[int]): those of features that have labels, from 0.
+    columns (Collection[int]): columns of features with labels, from 0.
     """
     document, *problems = items
     if not isinstance(document, Task):

@@ -54,7 +54,7 @@ def test_a_value_that_cannot_be_used_counts_as_missing(given, made):
 
 
 def test_labels_are_renamed_once_and_keep_their_old_names():
-    """So that two can be exchanged."""
+    """So two can be exchanged."""
     task = clean(1, TEXT, [RawSpan(1, 4, "A"), RawSpan(1, 4, "B"), RawSpan(0, 0, "A"), RawSpan(1, 4, "C")])
     renamed = rename_labels(task, {"A": "B", "B": "A"})
     assert [(span.label, span.renamed) for span in renamed.spans] == [("B", "A"), ("A", "B"), ("C", "")]

@@ -22,7 +22,7 @@ DOCUMENTS = (
 
 @pytest.mark.parametrize(("end", "suffix"), [("\n", "tsv"), ("\r", "iob"), ("\r\n", "bio")])
 def test_columns_documents_and_blank_lines(tmp_path, end, suffix):
-    """The first column is the token, the last one the tag; lines may end as on old Macs, names as those of NCBI."""
+    """The first column is the token, the last one the tag; lines may end as on old Macs, names as in NCBI's corpus."""
     tasks = list(read_items(write(tmp_path / f"a.{suffix}", DOCUMENTS.replace("\n", end))))
     assert [(task.line, task.doc) for task in tasks] == [(3, "1"), (10, "2")]
     assert read(tmp_path / f"a.{suffix}") == [

@@ -145,7 +145,7 @@ LACKS = "unsupported format: spans['gold'] lacks spans of ents; declare `spans: 
     ],
 )
 def test_the_spans_of_docs_are_those_declared_or_said(tmp_path, ents, groups, key, expected):
-    """Of a Doc with missing values, only what is marked is known."""
+    """Of a Doc with missing values, only the marked spans are known."""
     docs = [spacy.blank("xx")("Jordan drinks tea") for _ in range(2)]
     for doc, default in zip(docs, ("outside", "missing"), strict=True):
         doc.set_ents([Span(doc, 0, 1, label) for label in ents], default=default)

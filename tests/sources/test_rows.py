@@ -212,7 +212,7 @@ FOUND = [
 
 @pytest.mark.parametrize("tags", [{"feature": {"names": NAMES, "_type": "ClassLabel"}}, {"names": NAMES}])
 def test_numbers_have_the_names_of_the_schema(tmp_path, tags):
-    """In its older and newer form; what is no list of names is told."""
+    """In its older and newer form; anything but a list of names is an error."""
     numbered = [{**row, "ner_tags": [NAMES.index(tag) for tag in row["ner_tags"]]} for row in SENTENCES]
     rows = [*numbered, {"id": "4", "tokens": ["a"], "ner_tags": [-1]}]
     assert read(write_parquet(tmp_path / "a.parquet", rows, tags)) == [*FOUND, UNNAMED.format(-1)]

@@ -174,7 +174,7 @@ PROJECT = {
 
 
 def test_of_a_project_what_its_people_have_finished_is_read(merging: Merging):
-    """A document may be called what it likes; what is in progress would count as complete."""
+    """A document may have any name; an unfinished one would count as complete."""
     merging.add("a", ["PER"], [], path=["x/annotation/*/*.tsv", "x/curation/*/*.tsv"])
     for number, name in enumerate(("one.txt", "Akte 2")):
         for file in ("annotation/%s/ann.tsv", "annotation/%s/bob.tsv", "curation/%s/CURATION_USER.tsv"):

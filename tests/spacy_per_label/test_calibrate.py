@@ -33,7 +33,7 @@ def test_what_generated_the_data_is_found():
 
 
 def test_the_calibration_error_is_the_mean_gap_of_bins():
-    """A bin of 0.9 and 1.0, of which half are right, has a gap of 0.45; one of 0.25, of which none is, of 0.25."""
+    """A bin of 0.9 and 1.0, half of them right, has a gap of 0.45; a bin of 0.25, none right, a gap of 0.25."""
     p, right = np.array([0.9, 1.0, 0.25, 0.25]), np.array([True, False, False, False])
     assert calibration_error(p, right) == pytest.approx((2 * 0.45 + 2 * 0.25) / 4)
     assert calibration_error(p[:0], right[:0]) is None

@@ -208,7 +208,7 @@ def test_the_flat_choice_is_the_best_of_all(seed):
     [([(0, 1, 0.0), (1, 2, 1e-9), (2, 3, 1.0)], [0, 1, 2]), ([(0, 3, 1.0), (0, 1, 0.999), (1, 2, 0.9)], [0]), ([], [])],
 )
 def test_which_of_overlapping_spans_is_the_entity(spans, chosen):
-    """Those that are least likely all wrong; one that overlaps no other is an entity however improbable it is."""
+    """The ones that are least likely all wrong; one without an overlap is an entity, however improbable."""
     starts, ends, probabilities = np.array(spans, "float64").reshape(-1, 3).T
     found = FoundSpans(np.arange(len(spans)), starts.astype(int), ends.astype(int), probabilities.astype("float32"))
     assert choose_flat(found) == chosen
@@ -235,7 +235,7 @@ def test_it_learns_says_how_sure_it_is_and_is_saved_and_loaded(tmp_path):
 
 @pytest.mark.parametrize("text", ["   \n", " \n Ann met Bob\n", "\n\tIn New \n York.\n\n", "I like\xa0 Rome \u2028"])
 def test_no_span_begins_or_ends_with_white_space(text, learned, monkeypatch):
-    """However much the model finds; spaCy's ner can be trained on what is found."""
+    """However many spans the model finds; spaCy's ner can be trained on them."""
     nlp = learned["per_label"]
     ner = nlp.get_pipe("ner")
     words = {token.i for token in nlp.make_doc(text) if not token.is_space}

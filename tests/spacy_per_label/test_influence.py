@@ -1,4 +1,4 @@
-"""Gradients of single spans: they are those of the loss, whatever computes them."""
+"""Gradients of single spans are the loss's gradients, by any backend."""
 
 from typing import Any
 

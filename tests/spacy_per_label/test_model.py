@@ -13,7 +13,7 @@ SIZES = [7, 0, 1, 300, 2]
 
 
 def around(to_device: Any, from_device: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Vectors with what is put beside them, and the gradients of the vectors."""
+    """Vectors with their neighbors and means, and the gradients of the vectors."""
     rng = np.random.default_rng(0)
     inputs, gradients = ([rng.normal(size=(size, width)).astype("float32") for size in SIZES] for width in (4, 24))
     tok2vec: Model = Linear(4, 4)

@@ -55,7 +55,7 @@ BACKENDS = pytest.mark.parametrize("make", [numpys, ours])
 
 
 def gradients(model: Model) -> list[np.ndarray]:
-    """Compute those of a step, of the highest layer's biases, which no backend stores in another shape."""
+    """Compute a step's gradients of the highest layer's biases, which have one shape in all backends."""
     vectors, backprop = model.begin_update(make_docs())
     rng = np.random.default_rng(0)
     backprop([rng.normal(size=one.shape).astype("float32") for one in vectors])

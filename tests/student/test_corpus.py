@@ -57,7 +57,7 @@ def train_of(project):
 @pytest.mark.guarantee("student")
 @pytest.mark.parametrize("most", [3, 1000])
 def test_no_text_of_dev_and_test_is_among_the_raw_ones_and_the_others_are_said(project, monkeypatch, most):
-    """However many texts are compared at a time."""
+    """With any number of texts compared at once."""
     for name in ("MAX_SIGNED", "MAX_PARTS"):
         monkeypatch.setattr(leaks, name, most)
     printed = call(label_raw_cli, "student")

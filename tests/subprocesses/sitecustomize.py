@@ -1,4 +1,4 @@
-"""Loaded first by each Python process that a test starts: this folder is on its PYTHONPATH.
+"""Loaded first by each Python process of a test, whose PYTHONPATH has this folder.
 
 Hides PyTorch and spacy-transformers, unless WITH_TORCH is set: spaCy imports both where they are installed, which takes
 longer than all else. Where CONNECTIONS names a file, refuses every connection to another machine, and every look-up of

@@ -406,7 +406,7 @@ def test_scores_of_a_component_that_needs_no_training_do_not_count(demo_corpus, 
 
 
 class Called(Exception):
-    """What a registered function raises, so that a test knows that it was called."""
+    """Raised by a registered function, to show that it was called."""
 
 
 def call_me() -> Any:

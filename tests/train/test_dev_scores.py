@@ -58,7 +58,7 @@ def nlp() -> spacy.Language:
 @pytest.mark.guarantee("spacys-scores")
 @pytest.mark.parametrize(("words", "batch_size"), [(1, 1000), (10**6, 2), (20, 1000)])
 def test_scores_are_spacys_to_the_last_digit(nlp, monkeypatch, words, batch_size):
-    """And those of shares are added up."""
+    """Shares' scores add up."""
     monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", words)
     monkeypatch.setattr(nlp, "batch_size", batch_size)
     docs = [gold(nlp, text) for text in TEXTS]

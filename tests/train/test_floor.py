@@ -3,7 +3,7 @@
 Of sixty steps of 2,000 words with three seeds, F1 was 0.56 to 0.61 on the wet lab protocols, and 0.68 to 0.72 on the
 demo corpus; a small transformer had 0.72 on the protocols. With
 a learning rate of 2e-7 it was 0.03 to 0.05; a label that isn't taught has 0, as may one with three spans in test. Which
-features a word has is held by `test_words`: words have so many that none by itself is worth more than a seed.
+features a word has is held by `test_words`: words have many, and each alone is worth less than a seed.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Training goes on with fewer words at a time when memory runs out."""
+"""Training continues with smaller micro-batches when memory runs out."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
 
 @pytest.mark.parametrize("accumulate", [1, 1000], ids=["several texts", "one text"])
 def test_the_same_words_are_tried_once_more_when_pools_are_freed(accumulate, demo_corpus, tmp_path, monkeypatch):
-    """A pool's free blocks may have been all that was missing; what is learned is the same, to the bit."""
+    """A pool's free blocks may have been enough; the result is the same, to the bit."""
     overrides = {**STEPS, "training.accumulate_gradient": accumulate}
     train_in(tmp_path / "whole", demo_corpus, overrides)
     freed, tries = [], []

@@ -233,7 +233,7 @@ def test_shares_of_dev_are_counted_as_the_whole(alone, demo_corpus):
 @pytest.mark.guarantee("resume")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_training_goes_on_with_either_number_of_processes(workers, alone, demo_corpus, tmp_path, monkeypatch):
-    """A rank is killed in step 3; with as many processes as before, the bytes are those of a training in one go."""
+    """A rank is killed in step 3; with the same number of processes, the bytes are an uninterrupted training's."""
     overrides = {**EXACT, "training.dropout": 0.1} if workers == 2 else EXACT
     first, update = os.getpid(), loop.update_within_memory
 
@@ -336,7 +336,7 @@ def launch(folder: Path, corpus: Path, kind: str, overrides: dict):
 @pytest.mark.guarantee("ranks")
 @pytest.mark.long
 def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path):
-    """gloo, on the CPU; where a rank is killed, the training goes on to the same bytes, as it does if each rank has a
+    """gloo, on the CPU; after a rank is killed, the resumed training ends with the same bytes, also if each rank has a
     process that prepares its batches."""
     same = {"optimizer.learn_rate.total_steps": 8}  # which follows max_steps where that's an override
     overrides = with_bert(tiny_bert, dropout=0.0, max_steps=8, **same)  # the frequency is a quarter

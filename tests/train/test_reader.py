@@ -103,7 +103,7 @@ def test_a_limit_takes_the_same_texts_in_every_epoch_and_opens_no_more_files(par
 
 
 def test_long_texts_are_cut_and_counted(tmp_path):
-    """As late as it may be at white space, but not inside a span; what a merge stored of a piece goes with it."""
+    """As late as possible at white space, and never inside a span; a piece keeps its annotation by a merge."""
     docs = [NLP.make_doc(text) for text in ("a b c d e", "f g", "h i j k", "", "l\nm n s", "o p q r")]
     docs[0].set_ents([docs[0].char_span(2, 5, "A")])
     docs[0].spans["incorrect_spans"] = [docs[0].char_span(8, 9, "A")]

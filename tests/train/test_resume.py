@@ -89,7 +89,7 @@ def test_killed_training_of_a_small_transformer_ends_with_the_same_bytes(demo_co
 
 @pytest.mark.long
 def test_killed_training_of_a_transformer_ends_with_the_same_bytes(demo_corpus, tiny_bert, tmp_path):
-    """Four parts a batch: update 14 is the second part of step 3, of which a gradient is lost."""
+    """Four parts a batch: update 14 is the second part of step 3, which loses a gradient."""
     overrides = with_bert(tiny_bert, accumulate_gradient=3)
     train_in(tmp_path / "whole", demo_corpus, overrides, GPU)
     kill_in(tmp_path / "killed", demo_corpus, overrides, GPU, at=14)
@@ -220,7 +220,7 @@ def killed(demo_corpus, tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("other", ["config", "code", "nothing"])
 def test_the_checkpoint_of_another_training_is_not_used(other, killed, demo_corpus, tmp_path, monkeypatch):
-    """The command goes on with one; other code is an edited copy, of which the checkpoint's digest is computed."""
+    """The command resumes from one; other code is an edited copy, which is digested instead."""
     root = shutil.copytree(killed, tmp_path / "project")
     config = root / "configs/own.cfg"
     if other == "config":
@@ -247,7 +247,7 @@ def test_checkpoints_of_another_version_or_training_are_not_used(content, tmp_pa
 @pytest.mark.guarantee("one-corpus")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_training_ends_when_its_corpus_is_merged_anew_and_is_not_resumed(demo_corpus, tmp_path, monkeypatch, workers):
-    """Whoever merges doesn't know of it; the next epoch would be of other texts, or of files that aren't there."""
+    """The merge doesn't know of the training; the next epoch would have other texts, or missing files."""
     corpus = shutil.copytree(demo_corpus, tmp_path / "corpus")
     saved, texts, process = tmp_path / "out/model.checkpoint", PartitionedCorpus.texts, os.getpid()
 

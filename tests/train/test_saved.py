@@ -83,7 +83,7 @@ def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev)
 
 
 def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp, demo_corpus):
-    """Of texts in turn, all that is found is right, and nothing: what half of them fit is as wrong as can be."""
+    """In one half of the texts all spans are right, in the other none: the other half's fit has the largest error."""
     cfg = nlp.get_pipe("ner").cfg
     del cfg["slopes"], cfg["intercepts"]
     docs = [doc for doc in found(nlp, list(read_docs(demo_corpus / "train", nlp))) if doc.spans["labels"]]

@@ -1,4 +1,4 @@
-"""The pipeline of a small transformer: its steps, what is saved of it, and that it needs no PyTorch."""
+"""The pipeline of a small transformer: its steps and files, without PyTorch."""
 
 import json
 import re

@@ -16,7 +16,7 @@ STEPS = {**TINY, "training.max_steps": 6, "training.eval_frequency": 2}
 
 
 def with_bert(bert: Path, **steps: Any) -> dict[str, Any]:
-    """Overrides of configs/gpu.cfg, whose transformer is tiny and has no dropout of its own."""
+    """Overrides of configs/gpu.cfg: a tiny transformer without its own dropout."""
     own = {"max_steps": 4, "eval_frequency": 2, "batcher.size": 900, "optimizer.learn_rate.warmup": 0.25, **steps}
     block = "components.ner.model.tok2vec"
     config = {f"{block}.name": str(bert), f"{block}.transformer_config": NO_DROPOUT, "labelwise.few_words": 0}

@@ -78,7 +78,7 @@ def test_each_predicted_span_has_ten_spans_of_train_with_their_places_and_no_nam
 
 
 def test_the_scores_are_the_cosines_of_all_gradients(project):
-    """Those of all spans of train, computed text by text."""
+    """Of all spans of train, computed text by text."""
     nlp = load_pipeline(project / "training/cpu/model-best")
     ner = nlp.get_pipe("ner")
     [[found]] = explain(project / "training/cpu/model-best", project / "corpus", [TEXT])

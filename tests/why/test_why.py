@@ -193,7 +193,7 @@ def test_words_of_a_text_that_is_not_in_the_corpus_are_looked_up_in_the_sources(
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_words_are_found_however_their_characters_are_composed(merging, form):
-    """In Vietnamese, a letter is one to three characters, which nobody sees."""
+    """In Vietnamese, a letter is one to three characters, which look alike."""
     places = ["Hu\u1ebf", "Hu\u00ea\u0301", "Hue\u0302\u0301", "Hue"]
     rows = [task(f"{place} {n}", (0, len(place), "PLACE")) for n, place in enumerate(places)]
     merging.add("place", ["PLACE"], rows)

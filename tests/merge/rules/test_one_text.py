@@ -30,7 +30,7 @@ def test_a_text_is_complete_for_labels_that_are_absent_from_its_data_set(merging
 
 
 def test_what_an_export_of_an_earlier_merge_did_not_cover_stays_uncovered(merging):
-    """A span of a label that nobody looked for can't be."""
+    """A span of an unannotated label is impossible."""
     uncovered = {"Place": "partial", "Reagent": "none"}
     merging.add("a", ["Amount", "Place", "Reagent"], [task(TEXT, JORDAN, WATER, _labelwise_uncovered=uncovered)])
     assert merging.run().spans == {"entity": 1, "invalid": 1}
