@@ -107,7 +107,7 @@ def main(
             taken = own / f"raw-{most}"
             taken.mkdir()
             (taken / "raw.jsonl").write_bytes(b"".join(lines[: most or None]))
-            made, _ = make_student_corpus(teacher, [taken], gold, taken / "corpus")
+            made, _ = make_student_corpus(teacher, [taken / "raw.jsonl"], gold, taken / "corpus")
             for name, overrides in (("student", {}), ("student, vectors", VECTORS))[: 1 + vectors]:
                 scores = [train("student", taken / "corpus", taken / f"{name}-{n}", n, overrides) for n in range(seeds)]
                 add([place.stem, texts, made.texts, name], scores)
