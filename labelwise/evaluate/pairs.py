@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from labelwise.base.text import SpanKey, overlapping_groups
 
-Kind = Literal["right", "boundaries", "label", "missed", "spurious"]
+Kind = Literal["right", "boundaries", "label", "missed", "spurious", "unscored", "nested"]  # the last two: `tables`
 
 
 class SpanPair(NamedTuple):
@@ -23,28 +23,18 @@ class SpanPair(NamedTuple):
 
     gold: SpanKey | None
     predicted: SpanKey | None
+    kind: Kind
 
     @property
     def about(self) -> SpanKey:
         """Return the gold span, or else the predicted one."""
         return self.gold or self.predicted or (0, 0, "")
 
-    @property
-    def kind(self) -> Kind:
-        """Return the kind of error, if it is one."""
-        if self.gold is None:
-            return "spurious"
-        if self.predicted is None:
-            return "missed"
-        if self.gold == self.predicted:
-            return "right"
-        return "boundaries" if self.gold[2] == self.predicted[2] else "label"
-
 
 def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[SpanPair]:
     """Pair the spans of a text, in text order."""
     gold, predicted = set(gold), set(predicted)
-    pairs = [SpanPair(span, span) for span in gold & predicted]
+    pairs = [SpanPair(span, span, "right") for span in gold & predicted]
     free, unused = gold - predicted, predicted - gold
     candidates = [
         (_rank(one, other), one, other)
@@ -55,11 +45,11 @@ def pair_spans(gold: Iterable[SpanKey], predicted: Iterable[SpanKey]) -> list[Sp
     ]
     for _, one, other in sorted(candidates):
         if one in free and other in unused:
-            pairs.append(SpanPair(one, other))
+            pairs.append(SpanPair(one, other, "boundaries" if one[2] == other[2] else "label"))
             free.remove(one)
             unused.remove(other)
-    pairs += [SpanPair(span, None) for span in free]
-    pairs += [SpanPair(None, span) for span in unused]
+    pairs += [SpanPair(span, None, "missed") for span in free]
+    pairs += [SpanPair(None, span, "spurious") for span in unused]
     return sorted(pairs, key=lambda pair: (pair.about, pair.predicted or pair.about))
 
 

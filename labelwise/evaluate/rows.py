@@ -100,13 +100,14 @@ def make_rows(
     docs = iter(docs)
     tables = [(TEXT_ROWS.empty_table(), PAIR_ROWS.empty_table())]
     while chunk := list(islice(docs, CHUNK)):
-        text_rows, pair_rows = list[dict[str, Any]](), list[dict[str, Any]]()
+        rows, columns = list[dict[str, Any]](), {name: list[Any]() for name in PAIR_ROWS.names}
         for doc, forms in chunk:
             gold = sorted(span for span in doc.scored(doc.gold) if span[2] in labels)
-            pairs = [*_pair_rows(doc, gold, split, labels, forms)]
-            text_rows.append(_text_row(doc, gold, split, seen) | {"pairs": len(pairs)})
-            pair_rows += pairs
-        tables.append((pa.Table.from_pylist(text_rows, TEXT_ROWS), pa.Table.from_pylist(pair_rows, PAIR_ROWS)))
+            of_doc = _pair_columns(doc, gold, split, labels, forms)
+            rows.append(_text_row(doc, gold, split, seen) | {"pairs": len(of_doc["key"])})
+            for name in columns:
+                columns[name] += of_doc.get(name, [None] * len(of_doc["key"]))  # train is counted later
+        tables.append((pa.Table.from_pylist(rows, TEXT_ROWS), pa.table(columns, PAIR_ROWS)))
     return Rows(*map(pa.concat_tables, zip(*tables, strict=True)))
 
 
@@ -127,72 +128,60 @@ def _text_row(doc: PredictedDoc, gold: Sequence[SpanKey], split: str, seen: np.n
     }
 
 
-def _pair_rows(
-    doc: PredictedDoc,
-    gold: Sequence[SpanKey],
-    split: str,
-    labels: Sequence[str],
-    forms: Forms,
-) -> Iterator[dict[str, Any]]:
-    probability_of = {(start, end, label): p for start, end, label, p in doc.found}
+def _pair_columns(
+    doc: PredictedDoc, gold: Sequence[SpanKey], split: str, labels: Sequence[str], forms: Forms
+) -> dict[str, list[Any]]:
+    probability_of: dict[Any, float] = {(start, end, label): p for start, end, label, p in doc.found}
     predicted, nested = (
         {span for span in doc.scored(spans) if span[2] in labels}
         for spans in (doc.predicted, probability_of.keys() - {*gold, *doc.predicted})
     )
-    rows: list[tuple[str, SpanPair]] = [
-        (
-            "nested"
-            if pair.kind == "missed" and pair.gold in probability_of and _overlaps(pair.gold, gold)
-            else pair.kind,
-            pair,
-        )
+    pairs = [
+        pair._replace(kind="nested")
+        if pair.gold and pair.kind == "missed" and pair.gold in probability_of and _overlaps(pair.gold, gold)
+        else pair
         for pair in pair_spans(gold, predicted)
     ]
-    rows += [("unscored", SpanPair(None, span)) for span in sorted({*doc.predicted} - predicted)]
-    rows += [("nested", SpanPair(None, span)) for span in sorted(nested)]
+    pairs += [SpanPair(None, span, "unscored") for span in sorted({*doc.predicted} - predicted)]
+    pairs += [SpanPair(None, span, "nested") for span in sorted(nested)]
     overlapped = {
         one
         for ones, others in overlapping_groups(gold, predicted)
         for one in ones
         if any(one[0] < end and start < one[1] for start, end, _ in others)
     }
-    for kind, pair in rows:
-        one, other, about = *pair, pair.about
-        first, last = about[:2] if kind == "right" else sentence_around(doc.text, *about[:2])
-        yield {
-            "key": doc.key,
-            "doc": doc.doc,
-            "split": split,
-            "kind": kind,
-            "cause": one and _cause(kind, about in forms, one in overlapped),
-            **_columns("gold", one),
-            **_columns("predicted", other),
-            "gold_text": one and doc.words_of(one),
-            "predicted_text": other and doc.words_of(other),
-            "probability": probability_of.get(other) if other else None,
-            "gold_probability": probability_of.get(one) if one else None,
-            "form_digest": forms.get(about),
-            "before": doc.text[first : about[0]],
-            "after": doc.text[about[1] : last],
-        }
+    abouts, same = [pair.about for pair in pairs], {"key": doc.key, "doc": doc.doc, "split": split}
+    around = [
+        about[:2] if pair.kind == "right" else sentence_around(doc.text, *about[:2])
+        for pair, about in zip(pairs, abouts, strict=True)
+    ]
+    columns: dict[str, list[Any]] = {name: [value] * len(pairs) for name, value in same.items()} | {
+        "kind": [pair.kind for pair in pairs],
+        "cause": [pair.gold and _cause(pair, pair.gold in forms, pair.gold in overlapped) for pair in pairs],
+        "gold_probability": [probability_of.get(pair.gold) for pair in pairs],
+        "probability": [probability_of.get(pair.predicted) for pair in pairs],
+        "form_digest": [forms.get(about) for about in abouts],
+        "before": [doc.text[first : about[0]] for (first, _), about in zip(around, abouts, strict=True)],
+        "after": [doc.text[about[1] : last] for (_, last), about in zip(around, abouts, strict=True)],
+    }
+    for side, spans in (("gold", [pair.gold for pair in pairs]), ("predicted", [pair.predicted for pair in pairs])):
+        columns[f"{side}_text"] = [span and doc.words_of(span) for span in spans]
+        for place, name in enumerate(("start", "end", "label")):
+            columns[f"{side}_{name}"] = [span and span[place] for span in spans]
+    return columns
 
 
 def _overlaps(span: SpanKey, others: Iterable[SpanKey]) -> bool:
     return any(start < span[1] and span[0] < end for start, end, label in others if (start, end, label) != span)
 
 
-def _columns(side: str, span: SpanKey | None) -> dict[str, Any]:
-    start, end, label = span or (None, None, None)
-    return {f"{side}_label": label, f"{side}_start": start, f"{side}_end": end}
-
-
-def _cause(kind: str, on_tokens: bool, overlapped: bool) -> str:
-    """Return the cause of a gold span: the kind of its pair, or the reason why it is missed; "missed" if train decides.
+def _cause(pair: SpanPair, on_tokens: bool, overlapped: bool) -> str:
+    """Return the cause of a gold span: its pair's kind, or the reason why it is missed; "missed" if train decides.
 
     overlapped (bool): a prediction overlaps the span but is paired with another gold span.
     """
-    if kind in ("right", "nested"):
+    if pair.kind in ("right", "nested"):
         return "found"
     if not on_tokens:
         return MISALIGNED
-    return "overlapped" if kind == "missed" and overlapped else kind
+    return "overlapped" if pair.kind == "missed" and overlapped else pair.kind
