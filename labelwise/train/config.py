@@ -12,7 +12,7 @@ from typing import Any
 import spacy
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
-from thinc.api import Config
+from thinc.api import Config, Model
 
 import labelwise.train.registry  # noqa: F401  what the configs name
 from labelwise.base.environment import GPU_ENVIRONMENT
@@ -25,6 +25,7 @@ from labelwise.train.dev_scores import SCORES
 from labelwise.train.goals import read_goals
 from labelwise.train.steps import count_train, fit_steps
 from labelwise.train.training_config import TrainingConfig
+from spacy_per_label.hub_files import SettingError
 
 # A config has a tokenizer, or spaCy's `debug` commands refuse it; this one stands for that of the corpus.
 DEFAULT_TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
@@ -129,6 +130,27 @@ def check_complete(corpus: Path) -> None:
         )
 
 
+def check_listeners(nlp: Language) -> None:
+    """Check that each listening layer has an earlier component whose vectors are as wide.
+
+    RAISES (SettingError): if a layer listens to none, or expects another width.
+    """
+    earlier: list[Any] = []
+    for name, pipe in nlp.pipeline:
+        model = getattr(pipe, "model", None)
+        for layer in model.walk() if isinstance(model, Model) else ():
+            if not (upstream := getattr(layer, "upstream_name", "")):
+                continue
+            source = next((one for one in earlier if layer in getattr(one, "listeners", ())), None)
+            if source is None:
+                problem = f"{name} needs a component before it with its vectors; correct [nlp] pipeline, or this key"
+                raise SettingError("upstream", upstream, problem)
+            width, made = (one.maybe_get_dim("nO") for one in (layer, source.model))
+            if None not in (width, made) and width != made:
+                raise SettingError("width", width, f"the vectors of {source.name} have {made} numbers; write {made}")
+        earlier.append(pipe)
+
+
 def make_pipeline(config: TrainingConfig, settings: Config) -> Language:
     """Make and initialize a pipeline with the corpus's labels.
 
@@ -136,6 +158,7 @@ def make_pipeline(config: TrainingConfig, settings: Config) -> Language:
     """
     try:
         nlp = init_nlp(settings, use_gpu=config.gpu_id)
+        check_listeners(nlp)
     except InputError:
         raise
     except (ValueError, OSError, MemoryError) as error:

@@ -302,6 +302,9 @@ def check_supported(file: ConfigFile, settings: Config) -> None:
         if weight and name not in SCORES:
             problem = f"the score isn't computed; write null, or a weight for {', '.join(SCORES)}"
             raise file.error(f"training.score_weights.{name}", problem)
+    if training.get("logger", {}).get("@loggers", "spacy.").startswith("spacy."):
+        problem = 'it writes no curve; write @loggers = "labelwise.Logger.v1", and path = ${paths.curve}'
+        raise file.error("training.logger.@loggers", problem)
     if training["train_corpus"] != "corpora.train":
         raise file.error("training.train_corpus", 'training reads [corpora.train]; write "corpora.train"')
     if not has_key(settings, dev := training["dev_corpus"]):

@@ -273,6 +273,7 @@ TEXTCAT = {
 }
 SEED = 'dev_corpus = "corpora.dev"\nseed = '
 LOOKUPS = '[initialize.lookups]\n@misc = "spacy.LookupsDataLoader.v1"\nlang = "en"\ntables = []\n'
+WIDTH = "width = ${components.tok2vec.model.encode.width}\nupstream"
 READER = '"labelwise.PartitionedCorpus.v1"'
 MORE = f'[corpora.more]\n@readers = {READER}\npath = "x"\n'
 CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
@@ -353,6 +354,19 @@ CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
         ({'"corpora.dev"': "5"}, r"\[training\] dev_corpus = 5: Input should be a valid string; correct it"),
         ({"max_steps = 6000": "max_steps = no"}, r"\[training\] max_steps = no: Input should be a valid integer; corr"),
         ({"ents_p = 0.0": 'ents_p = "x"'}, r"\[training\.score_weights\] ents_p = \"x\": Input should be a valid int"),
+        (
+            {'upstream = "*"': 'upstream = "x"'},
+            r"\[components\.ner\.model\.tok2vec\] upstream = \"x\": ner needs a ",
+        ),
+        (
+            {'["tok2vec", "ner"]': '["ner", "tok2vec"]'},
+            r"\[.*ner\.model\.tok2vec\] upstream = .* correct \[nlp\] ",
+        ),
+        ({WIDTH: "width = 50\nupstream"}, r"\[components\.ner\.model\.tok2vec\] width = 50: .* 32 numbers; write 32"),
+        (
+            {'"labelwise.Logger.v1"': '"spacy.Log.v1"'},
+            r"\[training\.logger\] @loggers = .*: it writes no curve; write @l",
+        ),
         ({"rate = 0.002": "rate = fast"}, r"\[training\.optimizer\] learn_rate = fast: Invalid schedule for .*"),
         ({"dropout = 0.1": CONFLICT}, r"a git conflict; edit the file"),
     ],
