@@ -80,15 +80,23 @@ def predict_texts(
     gpu_id (int): number of the GPU, not for a cluster's workers; -1 for the CPU.
     YIELDS (Done): counts of each part.
     RAISES (InputError): if the pipeline or the GPU is missing, several workers are to share a GPU, an input is missing,
-        unreadable or without usable text, or a worker was killed.
+        unreadable or without usable text, the output is in a folder of inputs, or a worker was killed.
     """
     check_kind(out, folder=False)
+    check_outside(inputs, out)
     check_workers(workers, gpu_id)
     use_gpu(gpu_id)
     texts = read_raw_texts(inputs)
     parts = iter(lambda: list(islice(texts, PART)), [])
     model, out, digest = model.absolute(), out.absolute(), digest_folder(model)
     return _predict(model, digest, parts, out, workers, gpu_id, inputs)
+
+
+def check_outside(inputs: Sequence[Path], out: Path) -> None:
+    """Refuse an output in a folder of inputs, where the next run would predict it, too."""
+    for path in inputs:
+        if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+            raise InputError(f"{printable(out)}: it is among the texts of {printable(path)}; write elsewhere")
 
 
 def _predict(

@@ -22,7 +22,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import caseless, check_kind, check_replaceable, digest_folder, locked, remove, sibling
 from labelwise.base.jobs import map_apart
 from labelwise.base.parallel import check_workers, open_workers
-from labelwise.evaluate.predict import PART, Done, hold_pipeline, predict_raw
+from labelwise.evaluate.predict import PART, Done, check_outside, hold_pipeline, predict_raw
 from labelwise.evaluate.predictions import FOLDER_MARK
 from labelwise.sources.files import SourceFile, printable
 from labelwise.sources.raw_texts import TEXTS, find_raw_files, read_raw_file
@@ -78,6 +78,7 @@ def predict_files(
     """
     check_kind(out, folder=True)
     check_replaceable(out, (FOLDER_MARK,), "folder of predictions")
+    check_outside(inputs, out)
     check_workers(workers, gpu_id)
     use_gpu(gpu_id)
     model, out, digest = model.absolute(), out.absolute(), digest_folder(model)

@@ -110,6 +110,15 @@ def test_inputs_of_one_name_are_refused_and_so_is_none(model, texts, tmp_path, n
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("predict", [predict_files, predict_texts])
+def test_predictions_among_the_raw_texts_are_refused(predict, model, texts, monkeypatch):
+    """The next run would predict them, too."""
+    monkeypatch.chdir(texts)
+    with pytest.raises(InputError, match=r"^news/out\.jsonl: it is among the texts of .*texts; write elsewhere"):
+        list(predict(model, [texts], Path("news/out.jsonl")))
+    assert not Path("news/out.jsonl").exists()
+
+
 def test_export_reads_the_folder_as_it_reads_a_file(model, texts, tmp_path):
     call(predict_cli, model, texts, "--out", tmp_path / "out")
     (tmp_path / "out/z.txt.jsonl.done").unlink()  # not finished
