@@ -70,8 +70,8 @@ def evaluate_cli(
             f"F1 on dev, where training selected the best step: {figure(dev.all_gold.f)}, "
             f"macro {figure(dev.all_gold.macro.f)}"
         )
-    read = f"{counted(texts, 'text')} of {counted(found.words, 'word')}"
-    msg.good(f"Scores on {read} are in {metrics}; {found.words / found.seconds:,.0f} words per second")
+    speed = f"{counted(found.words, 'word')} predicted, {found.words / found.seconds:,.0f} per second"
+    msg.good(f"Scores on {counted(texts, 'text')}: {metrics}; {speed}")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def train_cli(
         trained = train_pipeline(wanted, out, curve, resources=out.with_name("resources.tsv"), log=msg.info)
     if trained is None:  # another rank than the first, which prints everything
         return
-    print_counts("Texts per epoch" if trained.state.epoch else "Texts of the first epoch, so far", trained.texts)
+    print_counts("Each epoch" if trained.state.epoch else "First epoch, so far", trained.texts)
     words, seconds = trained.state.words, trained.state.seconds
     speed = f"{words / max(seconds, 1e-9):,.0f} per second"
     msg.info(f"{counted(words, 'word')} in {describe_seconds(seconds)}: {speed}")

@@ -374,7 +374,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     (
         "evaluate",
         [
-            r"Scores on \d+ texts of \d+ words are in metrics/cpu.json; \d.* words per second",
+            r"Scores on \d+ texts: metrics/cpu.json; \d+ words predicted, \d.* per second",
             "bar predict 5",
             r"bar write tables \d",
         ],
@@ -406,7 +406,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("predict", [r"2 texts of \d+ words: out.jsonl", "For annotators: .* out.jsonl FOLDER", "bar predict 2"], {}, {}),
     ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
     ("train", ["tiny.cfg, changed for this training: .*eval_frequency 2 -> 1"], {}, {}),
-    ("train", [r"Texts of the first epoch, so far: \d+ texts"], {"max_steps": 1}, {}),
+    ("train", [r"First epoch, so far: \d+ texts"], {"max_steps": 1}, {}),
     ("train", [r"Texts (per|of the first) epoch.*: \d+ texts", r"words in \d+ seconds: \d.* per second"], {}, {}),
     ("train", [r"error on dev: 0\.\d+ \(0", "Best pipeline: training/tiny/model-best; curve: plots/tiny.tsv"], {}, {}),
     ("seeds", ["Training with seed 1", r"test +0 +0\.\d+", "has F1 of 2 trainings", "bar predict"], {}, {}),

@@ -110,8 +110,8 @@ def describe_gold(labels: Mapping[str, Mapping[str, int]]) -> str:
         total.update(split_gold(counts))
     if total["entity"] == total.total():
         return ""
-    return (
-        f"{counted(total.total(), 'accepted span')}: "
-        f"{counted(total['entity'], 'entity', 'entities')}; {total['overlapping']:,} overlapping "
-        f"(learned by per-label only); {total['dropped']:,} dropped"
-    )
+    parts = [counted(total["entity"], "entity", "entities")]
+    if total["overlapping"]:
+        parts.append(f"{total['overlapping']:,} overlapping another label (only per-label pipelines learn these)")
+    parts.append(f"{total['dropped']:,} dropped")
+    return f"{counted(total.total(), 'accepted span')}: {', '.join(parts)}"

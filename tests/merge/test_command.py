@@ -48,7 +48,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
     for warning in (
         "Spans of undeclared labels aren't used: a: Z (1).",
         "3 rows or spans can't be used. dataset 'a', a.jsonl, line 3: bad JSON",
-        "3 accepted spans: 1 entity; 1 overlapping (learned by per-label only); 1 dropped.",
+        "3 accepted spans: 1 entity, 1 overlapping another label (only per-label pipelines learn these), 1 dropped.",
     ):
         assert warning in printed
 
