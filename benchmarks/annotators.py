@@ -1,7 +1,7 @@
 """How good is the corpus of several annotators who make slips: python -m benchmarks.annotators assets/wnut2020_wlp/dev
 
-Each has the gold of a brat corpus with slips of their own: of every hundred spans, some are missing, some lose or gain
-a word at one end, and some are no entities. F1 is that of the merged entities against those of the gold, over all
+Each has the gold of a brat corpus with different slips: of every hundred spans, some are missing, some lose or gain
+a word at one end, and some are no entities. F1 is of the merged entities against the gold, over all
 labels, with three seeds.
 """
 
@@ -43,7 +43,7 @@ class Slips(NamedTuple):
 def write_tasks(
     tasks: list[Task], labels: list[str], people: int, folder: Path, rng: random.Random, how: Slips
 ) -> None:
-    """Write a dataset for each annotator, each with slips of their own."""
+    """Write a dataset for each annotator, with different slips."""
     folder.mkdir()
     declared = [{"name": f"set {n}", "path": f"{n}.jsonl", "labels": labels} for n in range(people)]
     (folder / "datasets.yml").write_text(yaml.safe_dump(declared), encoding="utf8")

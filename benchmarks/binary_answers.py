@@ -87,7 +87,7 @@ def train(data: Data, texts: int, answers: Sequence[Task], folder: Path, seed: i
 
 
 def answer(data: Data, texts: int, before: Sequence[Task], model: Path, folder: Path, count: int) -> list[Task]:
-    """Answer the least certain spans that a pipeline finds in the other texts of train, without those of `before`.
+    """Answer the least certain spans of a pipeline in the other texts of train, except answered ones (`before`).
 
     count (int): answers to all labels, shared out equally.
     """

@@ -39,7 +39,7 @@ def features_of(words: list[str]) -> list[list[str]]:
 
 
 def forms_of(word: str) -> list[str]:
-    """List what is seen of a word: itself, its shape, and up to four characters that it begins and ends with."""
+    """List a word's features: itself, its shape, and up to four first and last characters."""
     lowered = word.lower()
     kinds = ("X" if sign.isupper() else "x" if sign.isalpha() else "d" if sign.isdigit() else sign for sign in word[:8])
     affixes = [f"{name}={part}" for n in range(1, 5) for name, part in (("pre", lowered[:n]), ("suf", lowered[-n:]))]
@@ -75,7 +75,7 @@ class Crf(NamedTuple):
     """The CRF whose penalties dev chose.
 
     find (Callable): finds the entities of a text.
-    seconds (float): CPU seconds of its own training; the others cost as much each.
+    seconds (float): CPU seconds of its training; the others cost the same each.
     penalties (str): L1 and L2.
     """
 

@@ -5,8 +5,8 @@
 
 Each setting is trained on the first texts of several corpora, for one seed after the other, and scored on a quarter of
 the texts of train that is held out for this choice. dev has an eighth of the texts trained on, as in a project. The
-scores on test are shown with `--test` alone, once the choice is made. What every training found is kept in
-`build/defaults`, so that an interrupted sweep goes on, and `benchmarks.fitted` draws devs from it.
+scores on test are shown with `--test` alone, once the choice is made. Each training's results are kept in
+`build/defaults`: an interrupted sweep resumes, and `benchmarks.fitted` draws devs from them.
 """
 
 import math
@@ -77,7 +77,7 @@ SETTINGS: dict[str, dict[str, Setting]] = {
 
 
 class Run(NamedTuple):
-    """What a training found in the texts that are held out, by shift of the tag O.
+    """A training's results on the held-out texts, by shift of the tag O.
 
     counts (np.ndarray): shape (shifts, texts, labels, 3); see `counts.count_spans`.
     test (np.ndarray): the same of the texts of test, without a shift and with `fitted`.
@@ -148,7 +148,7 @@ def read_run(file: Path) -> Run:
 
 
 def describe(corpus: Path, texts: int, setting: Setting, config: str, *, before: bool) -> tuple[TrainingConfig, int]:
-    """Describe a training on the first texts of train, with dev of an eighth as many, and count its words."""
+    """Describe a training on the first texts of train, with a dev of an eighth of their number, and count its words."""
     stored = [len(doc) for file in find_partitions(corpus / "train") for doc in read_stored_docs(file)]
     texts = min(texts or len(stored), len(stored))
     words = sum(stored[:texts])

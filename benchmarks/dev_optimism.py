@@ -26,10 +26,10 @@ COLUMNS |= {"gain, F1": "+.4f", "95% low": "+.4f", "95% high": "+.4f"}
 
 
 def run_seed(corpus: Path, folder: Path, seed: int, size: int, held: int) -> list[tuple[float, float]]:
-    """Train twice on random texts, with the halves A and B as dev in turn.
+    """Train twice on random texts, with dev A and with dev B.
 
     size, held (int): texts of train, and of each half.
-    RETURNS (list): by half, its F1 as dev, and when the other half is dev; as kept, if an earlier call has ended.
+    RETURNS (list): by half, its F1 as dev, and when the other half is dev; an earlier call's, if it has ended.
     """
     kept = folder / "scores.json"
     if kept.exists():

@@ -1,4 +1,4 @@
-"""What is claimed about F1: the recognizers beside honest baselines, on public corpora, and on partial annotation.
+"""The claims about F1: the recognizers beside honest baselines, on public corpora, and on partial annotation.
 
     python -m benchmarks.f1 --corpus assets/wnut2020_wlp --method per-label --method ner --method crf --steps 300
 
@@ -68,8 +68,8 @@ class Trained(NamedTuple):
     """A recognizer.
 
     predict (Callable): finds the spans of texts.
-    seconds (float): CPU seconds of its training, without those of others that dev didn't choose.
-    chosen (str): what dev chose, or the config says.
+    seconds (float): CPU seconds of its training, without trainings that dev didn't choose.
+    chosen (str): dev's choice, or the config's setting.
     """
 
     predict: Callable[[list[StoredDoc]], list[Found]]
@@ -82,7 +82,7 @@ class Score(NamedTuple):
 
     seconds (float): CPU seconds of training.
     words (float): words predicted per second of one core.
-    chosen (str): what dev chose, or the config says.
+    chosen (str): dev's choice, or the config's setting.
     """
 
     f1: float
@@ -94,7 +94,7 @@ class Score(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What is trained: a method, on a merged corpus, with the first texts of train.
+    """A training: a method, on a merged corpus, with the first texts of train.
 
     steps (int): in batches of WORDS words; 0 leaves them to the config.
     tuned (int): the steps of the trainings that dev chooses a batch by.
@@ -131,7 +131,7 @@ def texts_of(split: Path) -> list[StoredDoc]:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of those that it has started."""
+    """Return the CPU seconds of this process and its children."""
     return sum(os.times()[:4])
 
 
@@ -267,7 +267,7 @@ def merge_for(method: str, place: Path, kept: str, folder: Path) -> list[Path]:
 
 @cache
 def merge_once(place: Path, kept: str, folder: Path, group: int | None = None) -> Path:
-    """Merge a corpus in a folder of its own; see `public.merge`."""
+    """Merge a corpus in a separate folder; see `public.merge`."""
     return merge(place, kept, Path(tempfile.mkdtemp(dir=folder)), group)
 
 

@@ -1,4 +1,4 @@
-"""From how many entities of dev is what is fitted there better than nothing: a shift of "outside", and calibration?
+"""How many entities does dev need before fitting there helps: a shift of "outside", and calibration?
 
     python -m benchmarks.fitted
 
@@ -35,7 +35,7 @@ class Draw(NamedTuple):
 
 
 def draw_devs(spans: np.ndarray, wanted: int, seed: int) -> Iterator[Draw]:
-    """Yield devs of as many texts as have so many spans, where as many are left.
+    """Yield devs with these numbers of spans, where enough texts are left.
 
     spans (np.ndarray): shape (texts,).
     """

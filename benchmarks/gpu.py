@@ -1,9 +1,9 @@
-"""The first ten minutes on a GPU: what works, what doesn't, and how busy it is; step by step, the simplest first.
+"""The first ten minutes on a GPU: which parts work, and how busy it is; step by step, the simplest first.
 
     make gpu && .venv-gpu/bin/python -m benchmarks.gpu
 
-Each step is a process of its own, and what it found, or its error, is a row of benchmarks/results/gpu.json as soon as
-it has ended. No hub is needed: the transformer has the shape of roberta-base, random weights, and a tokenizer that is
+Each step is a process; its result or error is a row of benchmarks/results/gpu.json as soon as it has ended.
+No hub is needed: the transformer has the shape of roberta-base, random weights, and a tokenizer that is
 trained here. So speed and memory are a real one's, and scores aren't. `--gpu-id -1 --tiny` tries what a CPU can, and
 writes nothing there.
 """
@@ -194,7 +194,7 @@ def measure_busy(gpu_id: int) -> Iterator[list[int]]:
 
 
 def evaluate(name: str, split: Path, gpu_id: int, texts: int) -> str:
-    """Evaluate a pipeline that is given so many texts at a time, and say how fast it was."""
+    """Evaluate a pipeline with a number of texts per batch; return its speed."""
     model = OUT / "training" / name / "model-best"
     config = load_config(model / "config.cfg", interpolate=False)
     config["nlp"]["batch_size"] = texts

@@ -61,7 +61,7 @@ def score(model: Path, corpus: Path, seconds: float) -> Scores:
 
 
 def take_words(tasks: Sequence[Task], words: int) -> list[Task]:
-    """Return the first tasks, until they have so many words."""
+    """Return the first tasks with this number of words in total."""
     taken = list[Task]()
     for task in tasks:
         if words > 0:
@@ -90,7 +90,7 @@ def train(corpus: Path, out: Path, seed: int, steps: int, layers: int) -> Scores
 
 
 def merge_words(corpus: Path, folder: Path, seed: int) -> tuple[Path, int]:
-    """Merge WORDS of each split, of train those that the seed draws; return the corpus, and its number of texts."""
+    """Merge WORDS of each split, drawn by the seed from train; return the corpus, and its number of texts."""
     made = folder / "merged/corpus"
     if not (made / "manifest.json").exists():
         shutil.rmtree(folder, ignore_errors=True)

@@ -41,7 +41,7 @@ class Machine(msgspec.Struct):
 
 
 class Result(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A file of benchmarks/results: the one home of its numbers, from which the pages have them (`benchmarks.tables`).
+    """A file of benchmarks/results: the only source of its numbers in the pages (`benchmarks.tables`).
 
     date, commit (str | None): when, and with which code; None if that wasn't noted.
     note (str): the circumstances.
@@ -96,9 +96,9 @@ def train_cpu(corpus: Path, out: Path, steps: int) -> Path:
 def make_corpus(
     docs: int, out: Path, *, labels: int = 5, words: int = 790, dev_ratio: float = 0.0, test_ratio: float = 0.0
 ) -> Path:
-    """Make and merge datasets of a label each over `docs` texts, unless that is done.
+    """Make and merge datasets of a label each over `docs` texts, unless they exist.
 
-    dev_ratio (float): of the texts; 0 for as many as make DEV texts.
+    dev_ratio (float): share of the texts; 0 for DEV texts.
     """
     corpus = out / f"corpus-{docs}"
     if not (corpus / "manifest.json").exists():

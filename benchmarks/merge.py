@@ -2,8 +2,8 @@
 
     python -m benchmarks.merge                # 6,000 texts x 20 labels, 2.3 GB; a quarter of an hour
 
-Times on a machine that others use mean little; ratios of what ran one after the other mean more, so reading and merging
-are repeated in turn. `merge_memory` merges many more texts.
+Times on a machine that others use mean little; ratios of adjacent runs mean more, so reading and merging
+alternate. `merge_memory` merges many more texts.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""Memory of the merge: a million texts should take little more than those that fill all tables of bounded size.
+"""Memory of the merge: a million texts should take little more than enough texts to fill all bounded tables.
 
     python -m benchmarks.merge_memory                                # needs 20 GB of disk, and an hour on two cores
     python -m benchmarks.merge_memory --texts 200000 --labels 4      # a quarter of an hour

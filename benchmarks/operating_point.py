@@ -2,7 +2,7 @@
 
     python -m benchmarks.operating_point assets/prodigy_jsonl/food_data.jsonl assets/wnut2020_wlp
 
-Of each corpus, HELD_OUT of the texts are kept from a training. Dev and test, as many texts each, are drawn from these
+Of each corpus, HELD_OUT of the texts are kept from a training. Dev and test, equally large, are drawn from these
 again and again: points are fitted on dev, all labels with one goal. A label counts on test if dev says that the goal is
 reached; labels that share a point count together.
 """

@@ -36,7 +36,7 @@ def chance(*parts: str) -> float:
 
 
 def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
-    """Read the tasks of a corpus, and divide them into those of train and dev, and those of test."""
+    """Read the tasks of a corpus: those for train and dev, and those for test."""
     if corpus.is_dir():
         convert_brat(corpus, folder / "brat")
     files = [corpus] if corpus.is_file() else [folder / f"brat/{split}.jsonl" for split in ("auto", "train", "dev")]
@@ -58,7 +58,7 @@ def write_rows(path: Path, rows: Iterable[Task]) -> None:
 def merge_tasks(
     datasets: Mapping[str, Iterable[Task]], entries: Sequence[Mapping[str, Any]], folder: Path, **settings: Any
 ) -> tuple[Path, Ledger]:
-    """Write tasks and their declaration into a folder, and merge them; return the corpus and what became of each row.
+    """Write tasks and their declaration into a folder, and merge them; return the corpus and the outcome of each row.
 
     datasets (Mapping): tasks by the name of their dataset.
     entries (Sequence): entries of datasets.yml, without `path`.

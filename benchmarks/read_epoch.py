@@ -1,6 +1,6 @@
 """Read a whole epoch as training does, and put it into batches: `python -m benchmarks.read_epoch CORPUS`.
 
-What is left of a training without the model: memory that grows with the texts would grow here as well, and sooner.
+A training without its model: memory that grows with the texts would grow here, too, and sooner.
 """
 
 from pathlib import Path

@@ -3,8 +3,8 @@
     python -m benchmarks.seeds
     python -m benchmarks.seeds CORPUS ... --steps 300
 
-Without a corpus, trainings are simulated: a seed makes a training better or worse on all texts, and on those of a
-label, by as much as real seeds do. With corpora, eight pipelines are trained on each with different seeds, and the 35
+Without a corpus, trainings are simulated: a seed makes a training better or worse on all texts, and on a label's, by
+the effect of real seeds. With corpora, eight pipelines are trained on each with different seeds, and the 35
 ways to call four of them one pipeline, and four another, are compared.
 """
 

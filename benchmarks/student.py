@@ -1,4 +1,4 @@
-"""A student beside `cpu` and its teacher: what are raw texts worth, how many, and static vectors with them?
+"""A student beside `cpu` and its teacher: what are raw texts worth, by their number, and with static vectors?
 
     python -m benchmarks.student --corpus assets/prodigy_jsonl/food_data.jsonl --raw 100 --raw 0 --vectors
 
@@ -43,9 +43,9 @@ class Scores(NamedTuple):
 
 
 def divide(corpus: Path, texts: int, folder: Path) -> Path:
-    """Merge a corpus whose train has so many texts; write the others to raw.jsonl, without their annotation.
+    """Merge a corpus with a number of texts in train; write the others to raw.jsonl, without their annotation.
 
-    folder (Path): folder for the corpus, and what it is made from.
+    folder (Path): folder for the corpus and its sources.
     RETURNS (Path): the merged corpus.
     """
     folder.mkdir(parents=True)

@@ -160,7 +160,7 @@ def write_block(found: re.Match[str]) -> str:
 
 
 def write_number(found: re.Match[str]) -> str:
-    """Write a number that a link names: as many decimals as it had, of the median if there are three."""
+    """Write a number that a link names, with its number of decimals; the median of three."""
     old, link, name, title = found.groups()
     *row, column = title.split(" / ")
     result = read_result(name)

@@ -3,8 +3,8 @@
     python -m benchmarks.training_speed assets/wnut2020_wlp assets/prodigy_jsonl/food_data.jsonl
 
 Several corpora show what the length of texts does: processes share out the texts of a batch, each of them whole.
-Everything is trained in turn, round after round: `spacy train` with configs/ner.cfg, its own corpus and its own batches
-of the same size; then labelwise, with configs/ner.cfg and configs/cpu.cfg. Speeds are those of the steps after the
+Trainings alternate, round after round: `spacy train` with configs/ner.cfg, its own corpus and its own batches
+of the same size; then labelwise, with configs/ner.cfg and configs/cpu.cfg. Speeds are of steps after the
 warm-up; dev has one text, so evaluation takes nothing. Ratios are within a round, of words per CPU second of all
 processes. A process computes in one thread. Trainings load this module: its batcher notes the time of each step.
 """
@@ -43,7 +43,7 @@ class Trained(NamedTuple):
 
 
 def configure(pipeline: str, steps: int) -> Config:
-    """Read a config, whose batcher notes the time of each of so many steps."""
+    """Read a config, with a batcher that notes the time of each of its steps."""
     (OUT / "configs").mkdir(parents=True, exist_ok=True)
     for file in OUT.glob("steps.tsv.*"):
         file.unlink()
@@ -99,7 +99,7 @@ def read_steps(megabytes: float) -> Trained:
 def make_timed_batcher(size: int, path: Path) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Make spaCy's batcher, which also writes a line for each batch: seconds, CPU seconds, words until then.
 
-    It is asked for batches once in each epoch, and in each process, which has a file of its own.
+    It is asked for batches once in each epoch, and in each process, which has its own file.
     """
     batch_by_words = spacy.registry.batchers.get("spacy.batch_by_words.v1")(
         size=size, tolerance=0.2, discard_oversize=False
@@ -123,7 +123,7 @@ def main(
     rounds: Annotated[int, typer.Option(help="How often each is trained")] = 3,
     workers: Annotated[list[int], typer.Option(help="Processes of labelwise's")] = [1, 2],  # noqa: B006
 ) -> None:
-    """Train in turn, and write medians."""
+    """Alternate the trainings, and write medians."""
     columns = {"corpus": "", "words of a text": ",.0f", "training": "", "words per CPU second": ",.0f"}
     columns |= {"of spacy train": ".2f", "words per second": ",.0f", "memory, MB": ",.0f"}
     rows: list[tuple[Any, ...]] = []
@@ -134,7 +134,7 @@ def main(
 
 
 def compare(name: str, corpus: Path, steps: int, rounds: int, workers: list[int]) -> Iterator[tuple[Any, ...]]:
-    """Train on a corpus in turn, and yield a row for each kind of training."""
+    """Alternate the trainings on a corpus, and yield a row for each kind."""
     runs: dict[str, list[Trained]] = {STOCK: []}
     for _ in range(rounds):
         runs[STOCK].append(train_stock(corpus, steps))

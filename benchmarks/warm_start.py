@@ -3,7 +3,7 @@
     python -m benchmarks.warm_start --corpus assets/materials_syntheses
 
 The earlier pipeline `cpu` learned from ten elevenths of the texts, or from all texts without one label. The weights of
-all layers are copied, and those of the heads by label; a new label's head keeps its random weights. No command of
+all layers are copied, and the heads' by label; a new label's head keeps its random weights. No command of
 labelwise does this.
 """
 
@@ -64,7 +64,7 @@ def merge(splits: dict[str, Sequence[Task]], labels: Sequence[str], folder: Path
 
 
 def copy_weights(earlier: Language, nlp: Language) -> None:
-    """Copy the weights of a pipeline to one of the same config; those of its heads by label."""
+    """Copy the weights of a pipeline to one of the same config; its heads' by label."""
     for name in ("tok2vec", "ner"):
         old, new = (cast(Any, pipeline.get_pipe(name)) for pipeline in (earlier, nlp))
         heads = new.model.get_ref("output") if name == "ner" else None
@@ -101,7 +101,7 @@ def train(corpus: Path, out: Path, seed: int, steps: int, earlier: Path | None =
 def run_seed(corpus: Path, folder: Path, seed: int) -> dict[tuple[str, str, int], Scores]:
     """Train the earlier pipelines, and the new one from each, and from random weights.
 
-    RETURNS (dict): by what is new, the weights at the start, and steps; as kept, if an earlier call has ended.
+    RETURNS (dict): by the new part, the weights at the start, and steps; an earlier call's, if it has ended.
     """
     kept = folder / "scores.json"
     if kept.exists():

@@ -4,7 +4,7 @@
 
 For each corpus and seed, `cpu` is trained in STEPS steps, and predicts held-out texts. A group is GROUP predicted spans
 of different texts. Each group trains again from the same random weights, in the same order of texts, without some
-annotated spans: their tokens are unknown for their label, so that they teach nothing, not even that there is no span.
+annotated spans: their tokens are unknown for their label, so they teach nothing, not even the absence of a span.
 
     named     the ten annotated spans that speak most for each prediction of the group
     random    as many other spans, of the same labels
@@ -146,7 +146,7 @@ def name_spans(nlp: Language, corpus: Path, places: Sequence[Place], sign: int) 
 
 
 def draw_others(named: Sequence[Span], every: Sequence[Span], rng: random.Random) -> list[Span]:
-    """Draw as many other spans of each label as are named, if there are so many."""
+    """Draw other spans of each label, in the number of named ones if possible."""
     drawn, without = [], {*named}
     for label, count in sorted(Counter(label for *_, label in named).items()):
         others = [span for span in every if span[3] == label and span not in without]

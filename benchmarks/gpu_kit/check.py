@@ -211,7 +211,7 @@ class Checks:
         return {"reseed_and_draw": self.milliseconds(reseed_and_draw), "share_kept": float((first > 0).mean())}
 
     def cupti(self) -> Any:
-        """Measure the share of time in which kernels run; the first time loads CUPTI."""
+        """Measure the share of time with a running kernel; the first call loads CUPTI."""
         from benchmarks.gpu import measure_busy
 
         size = 4096 if self.on_gpu else 64
@@ -228,7 +228,7 @@ class Checks:
         return {"percent": percent, "first_s": seconds[0], "again_s": seconds[1]}
 
     def scaler(self) -> Any:
-        """Unscale gradients, of which one has overflowed."""
+        """Unscale gradients after an overflow of one."""
         if not self.on_gpu:
             return None
         one = self.thinc.PyTorchGradScaler(enabled=True, init_scale=1024.0)
@@ -272,7 +272,7 @@ CHECKS += " fused products"
 
 
 def main(gpu_id: int) -> None:
-    """Run all checks, whichever fail."""
+    """Run all checks, also after failures."""
     begun = time.perf_counter()
     import labelwise.train.train_pipeline  # noqa: F401
 

@@ -94,7 +94,7 @@ def transformer(kind: str) -> Path:
 
 
 def overridden(steps: int, **overrides: Any) -> dict[str, Any]:
-    """Return the overrides of the config for so many steps; keys have two underscores for a dot."""
+    """Return the overrides of the config for a number of steps; keys have two underscores for a dot."""
     given = {name.replace("__", "."): value for name, value in overrides.items()}
     return {"training.eval_frequency": steps} | SMALL | given
 

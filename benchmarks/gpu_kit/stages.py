@@ -53,7 +53,7 @@ def check() -> None:
 
 
 def warm() -> None:
-    """Read packages, make the transformer, compile kernels and start CUPTI once, so that later stages are faster."""
+    """Read packages, make the transformer, compile kernels and start CUPTI once, so later stages are faster."""
     begun = time.perf_counter()
     from labelwise.train.train_pipeline import train_pipeline
 
