@@ -1,4 +1,4 @@
-"""The PyTorch backend of `transformer`: spacy-transformers' shim with mixed precision and a fused AdamW of its own."""
+"""The PyTorch backend of `transformer`: spacy-transformers' shim with mixed precision and its own fused AdamW."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -6,7 +6,7 @@ al., Feature Hashing for Large Scale Multitask Learning, ICML 2009), each group 
 their number, and one layer mixes the groups.
 
 An untrained table of vectors holds words, or a transformer's wordpieces. A form that isn't there has the mean of its
-longest pieces, so no word is out of vocabulary, and unseen words are treated like those of the training set.
+longest pieces, so no word is out of vocabulary, and unseen words are treated like training words.
 """
 
 import unicodedata

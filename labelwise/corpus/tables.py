@@ -1,6 +1,6 @@
 """The provenance tables of a merge: the outcome of each text, row and span.
 
-`text` is a key, in hexadecimal; its rows include those of the keys in `same`. `row` and `span` number the rows and the
+`text` is a key, in hexadecimal; its rows include those of keys in `same`. `row` and `span` number the rows and the
 spans of a text from 0; `kept_row` and `kept_span` count instead, in the same text. Texts are sorted by key, rows by
 dataset, file and line, decisions last. Corresponding row groups of the three files have the same texts. The last have
 only rows without a usable text, and decisions about missing texts.

@@ -17,7 +17,7 @@ def key_of(doc: StoredDoc) -> str:
 
 
 def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
-    """Find the Doc of a text, perhaps of a stopped corpus, by binary search over sorted partitions."""
+    """Find the Doc of a text, even in a stopped corpus, by binary search over sorted partitions."""
 
     def first_key(partition: Partition) -> str:
         return key_of(next(read_stored_docs(partition)))

@@ -168,7 +168,7 @@ class Buckets(msgspec.Struct, frozen=True):
         return sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
 
     def bits_for(self, parts: int) -> int:
-        """Return the bits of ranges that are at least so many parts, if there are as many buckets."""
+        """Return the bits of ranges for at least `parts` parts, or for all buckets."""
         return min(self.bits, parts.bit_length())
 
     def read_bits(self) -> int:

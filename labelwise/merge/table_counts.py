@@ -38,7 +38,7 @@ def add_group(ledger: Ledger, group: Group) -> None:
 
 
 def finish_ledger(ledger: Ledger) -> None:
-    """Add the counts that follow from those of all row groups."""
+    """Add the counts that follow from the row groups' counts."""
     for counts in ledger.labels.values():
         counts["gold"] = sum(counts[reason] for reason in queries.GOLD)
         counts["none"] = ledger.texts.total() - counts["complete"] - counts["partial"]

@@ -136,8 +136,8 @@ def forecast(
     """Forecast the gain of a task; None if its progress can't be counted.
 
     More texts bring the last doubling's gain for each doubling, if `train-curve` has measured it; the interval keeps
-    its width, which is mostly that of the texts that score. Otherwise F1 changes by -MAX_BORDERLINE at least, by which
-    two trainings differ, and at most as if a share of the errors that the task may remove is gone; see `bound_gain`. Of
+    its width, mostly that of the texts that score. Otherwise F1 changes by -MAX_BORDERLINE at least, as between
+    two trainings, and at most as if a share of the errors that the task may remove is gone; see `bound_gain`. Of
     n texts and m more, the share is m / (n + m), as if errors fell as 1 / n, faster than most learning curves (Viering
     and Loog 2023, "The shape of learning curves: a review"); of cases, it is that of the reviewed ones.
 

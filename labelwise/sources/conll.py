@@ -9,7 +9,7 @@
 Columns are separated by tabs, if a line has any, or else by spaces; all rows of a sentence have the same number. A line
 may also be a `token|tag`, a whole sentence of these, or a sentence and its tags, with a tab between them.
 `conll_layout` finds the columns of the token and the tag; `tags` reads the tags. A line that begins with # is a
-comment, unless its columns are those of a token. -DOCSTART-, and comments that name a document or a sentence, begin a
+comment, unless it has a token's columns. -DOCSTART-, and comments that name a document or a sentence, begin a
 text without a blank line, too. Lines numbered 1-2 or 4.1 in CoNLL-U repeat words, or aren't in the text.
 
 The text is the tokens with one space between them. If a file has several -DOCSTART-, `meta.doc` is the document's
@@ -144,7 +144,7 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
 
 
 def _are_sentences(rows: Sequence[str]) -> bool:
-    """Return whether lines are a sentence, a tab, and as many tags."""
+    """Return whether lines are a sentence, a tab, and the same number of tags."""
     cells = [[cell.split() for cell in line.split("\t")[:2]] for line in rows]
     whole = [row for row in cells if len(row) == 2 and len(row[0]) == len(row[1])]
     longer = [row for row in whole if len(row[1]) > 1]

@@ -11,7 +11,7 @@
 - Each annotation is an answer of its annotator; a cancelled one is ignored, and ground truth is a review. Predictions
   aren't annotations.
 - Offsets were once UTF-16 code units, and are now code points (label-studio issues 1347 and 1559). If spans have their
-  `text`, the reading by which most of them fit counts for the whole annotation. Other spans are invalid.
+  `text`, the reading that fits most of them counts for the whole annotation. Other spans are invalid.
 - A result with several labels is a span for each. Choices and relations are `not a span`.
 - The text is the string in a task's data that its dataset declares, such as `text: body`; else `text`, or the only
   string.

@@ -339,7 +339,7 @@ def check_types(file: ConfigFile) -> None:
 
 
 def check_arguments(file: ConfigFile, settings: Config) -> None:
-    """Check the arguments of registered functions, of those that training reads before spaCy calls them."""
+    """Check the arguments of registered functions, if training reads them before spaCy calls the functions."""
     for name in ("corpora", "training"):
         try:
             spacy.registry.fill(settings[name])

@@ -113,7 +113,7 @@ def evaluate(training: Training) -> dict[str, Any]:
 
 
 def score_dev(training: Training) -> tuple[float, dict[str, Any]]:
-    """Score dev by the config's weights; each rank counts the entities of its own texts."""
+    """Score dev by the config's weights; each rank counts its texts' entities."""
     ranks = training.ranks
     share = islice(training.dev.texts(), ranks.rank, None, ranks.count)
     corpus, excluded_labels = training.dev.path.resolve().parent, excluded_labels_of(training.nlp)
