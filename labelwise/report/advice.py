@@ -20,20 +20,20 @@ first.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from labelwise.base.sections import stage_of
-from labelwise.base.text import counted, name_counts
+from labelwise.base.text import counted
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.warnings import MAX_NAMED_LABELS, ScoreWarning, name_labels, warnings_about_excluded_labels
+from labelwise.corpus.warnings import ScoreWarning, name_labels
 from labelwise.evaluate.ranking import UNDECIDED, RankedLabel, group_by_verdict, rank_labels
 from labelwise.evaluate.results import Curve
-from labelwise.evaluate.scores import SEEN_REMEDY, Metrics, describe_seen
+from labelwise.evaluate.scores import SEEN_REMEDY, Metrics
 from labelwise.evaluate.undertrained import is_broken, train_longer
-from labelwise.merge.checks import describe
-from labelwise.merge.corpus_checks import MIN_TEST_TEXTS, NO_GOLD_IN_TEST, NOT_FULLY_ANNOTATED, SMALL_TEST
+from labelwise.report.mistakes import confused_pairs, describe_mistakes, divide
+from labelwise.report.score_warnings import is_much, warnings
 from labelwise.report.unanswered import Unanswered
 
 MIN_REMOVED = 3  # errors that a step must remove,
@@ -42,8 +42,6 @@ MIN_TEACHABLE_SHARE = 1 / 3  # share of a label's errors that more texts must te
 MIN_BOUNDARIES_SHARE = 0.25  # share of wrong boundaries that the check must find for all to be a question of policy
 CASES = 30  # of the random sample, which says how many findings are right
 MAX_TEST_TEXTS = 100  # test texts to annotate, at most
-MIN_UNSCORED = 0.01  # share of test texts with predictions that can't be scored, for a warning
-MIN_HEAD = (0.1, 5)  # share and number of these for the first place among warnings
 WRONG_BOUNDARIES = "wrong boundaries"  # a kind of the check's findings
 MIN_CPU_TEXTS = 700  # of train: with fewer, a small transformer found more than cpu in each study (docs/small.md)
 PREDICT = "weasel run predict"
@@ -95,43 +93,6 @@ BOUNDARIES = Step("agree on its span boundaries", FIX)
 SPLIT = Step("adjust its tokenization")
 TRY_SMALL = Step("before you annotate more, train a small transformer, which knows more words", AGAIN["small"])
 MORE_TEST = Step("annotate more test texts", TEST_TEXTS)
-
-
-class Kind(NamedTuple):
-    """A kind of error in words: in a legend, and singular and plural."""
-
-    name: str
-    one: str
-    more: str
-
-
-class Reason(NamedTuple):
-    """A reason for missed spans, and its remedy."""
-
-    name: str
-    do: str
-
-
-KINDS = {
-    "missed": Kind("missed", "a missed span", "missed spans"),
-    "boundaries": Kind("wrong boundaries", "a span with wrong boundaries", "wrong boundaries"),
-    "label": Kind("wrong label", "a wrong label", "wrong labels"),
-    "spurious": Kind("spurious", "a spurious span", "spurious spans"),
-    "no_test_gold": Kind(
-        "of labels without gold",
-        "a prediction of a label without gold",
-        "predictions of labels without gold",
-    ),
-}
-REASONS = {
-    "overlapped": Reason("overlapped by another prediction", "annotate more texts"),
-    "seen": Reason("annotated in train", "annotate more texts"),
-    "inconsistent": Reason("annotated in train less often than not", "review annotations, or annotate more texts"),
-    "unseen": Reason("rare or absent in train", "annotate more texts"),
-    "unannotated": Reason("left unannotated in train", "review annotations"),
-    "other_label": Reason("annotated in train with another label", "review annotations"),
-    "misaligned": Reason("not at token boundaries", "adjust tokenization"),
-}
 
 
 class Shares(NamedTuple):
@@ -309,11 +270,6 @@ def _choose_tasks(
     return why, chosen
 
 
-def is_much(part: int, texts: int) -> bool:
-    """Return whether a number of test texts is worth the first line."""
-    return part >= MIN_HEAD[0] * texts and part >= MIN_HEAD[1]
-
-
 def _annotate_test(labels: Sequence[str], texts: int, unanswered: Unanswered | None) -> Step:
     """Ask for incomplete test texts of labels, or, if there are few, for new ones."""
     incomplete = max((unanswered.texts[label] for label in labels), default=0) if unanswered else 0
@@ -335,50 +291,6 @@ def _share_pairs(rows: Sequence[tuple[RankedLabel, Step]]) -> list[tuple[RankedL
         (row, step if row.verdict == "ready" or row.unscored or step.labels else shared.get(row.label, step))
         for row, step in rows
     ]
-
-
-def divide(metrics: Metrics) -> dict[str, int]:
-    """Count pairs of gold and predicted spans to learn from: correct ones, and each error once, by kind."""
-    total: Counter[str] = Counter()
-    for mistakes in metrics.to_learn[1].mistakes.values():
-        total.update(
-            {"found": mistakes.right, **mistakes.kinds, "label": mistakes.label}
-        )  # `taken` is another's `label`
-    return {kind: total[kind] for kind in ("found", *KINDS)}
-
-
-def describe_mistakes(metrics: Metrics) -> str:
-    """Count the errors in words, with their most frequent kind, and the pair of labels with the most wrong labels."""
-    kinds = divide(metrics)
-    total, (most, n) = sum(kinds.values()) - kinds.pop("found"), max(kinds.items(), key=lambda item: item[1])
-    if not n:
-        return f"no errors on {metrics.to_learn[0]}"
-    between = ""
-    if most == "label":
-        pair, pair_n = _rank_pairs(metrics)[0]
-        between = f"{f', {pair_n:,} of them' if pair_n < n else ''} between {' and '.join(pair)}"
-    kind = KINDS[most]
-    errors = f"{counted(total, 'error')} on {metrics.to_learn[0]}"
-    return f"of {errors}, {n:,} {f'is {kind.one}' if n == 1 else f'are {kind.more}'}{between}"
-
-
-def confused_pairs(metrics: Metrics) -> Counter[tuple[str, ...]]:
-    """Count wrong labels by pair, in both directions; the label with more errors comes first."""
-    place = {row.label: number for number, row in enumerate(rank_labels(metrics))}
-    pairs = Counter[tuple[str, ...]]()
-    for label, mistakes in metrics.to_learn[1].mistakes.items():
-        for other, n in mistakes.confused.items():
-            pairs[tuple(sorted((label, other), key=place.__getitem__))] += n
-    return pairs
-
-
-def _rank_pairs(metrics: Metrics) -> list[tuple[tuple[str, ...], int]]:
-    return sorted(confused_pairs(metrics).items(), key=lambda item: (-item[1], item[0]))
-
-
-def describe_pairs(metrics: Metrics) -> list[str]:
-    """List pairs of confused labels, most wrong labels first."""
-    return [f"{' and '.join(pair)} ({n:,})" for pair, n in _rank_pairs(metrics)]
 
 
 def next_step(row: RankedLabel, target_f1: float, findings: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> Step:
@@ -430,61 +342,6 @@ def removable(row: RankedLabel, findings: Counter[str], pairs: Mapping[tuple[str
     confused = [(pair, min(n, unexplained)) for pair, n in pairs.items() if row.label in pair]
     steps += [Step(f"agree on {' / '.join(pair)}", removes=n, labels=pair) for pair, n in confused]
     return [step for step in steps if step.removes >= max(MIN_REMOVED, MIN_REMOVED_SHARE * row.total)]
-
-
-def warnings(
-    metrics: Metrics, checks: Sequence[ImportCheck] = (), unanswered: Unanswered | None = None
-) -> Iterator[ScoreWarning]:
-    """Yield the reasons not to trust the scores; see `advise`."""
-    if seen := describe_seen(metrics):
-        yield ScoreWarning(f"{seen}.", f"{SEEN_REMEDY}.")
-    yield from warnings_about_excluded_labels(metrics.excluded_labels)
-    if short := [
-        f"{label} ({result.figure} {result.bound:.3f})"
-        for label, result in metrics.goals.items()
-        if result.bound < result.goal
-    ]:
-        listed, rest = ", ".join(short[:MAX_NAMED_LABELS]), " …" if short[MAX_NAMED_LABELS:] else ""
-        sentence = f"{counted(len(short), 'label')} can't reach the goal on dev, but only: {listed}{rest}."
-        yield ScoreWarning(sentence, "Annotate more texts, or lower the goal.")
-    without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
-    if metrics.texts < MIN_TEST_TEXTS:
-        yield _describe(ImportCheck(kind=SMALL_TEST, n=metrics.texts))
-    if without_gold:
-        yield _describe(ImportCheck(kind=NO_GOLD_IN_TEST, values={"labels": without_gold}))
-    texts = unanswered.total if unanswered else 0
-    head = is_much(texts, metrics.texts)
-    unscored = [_warn_unscored(metrics, unanswered)] if unanswered and texts >= MIN_UNSCORED * metrics.texts > 0 else []
-    yield from unscored if head else []
-    for check in checks:
-        excluded_labels = check.kind == NOT_FULLY_ANNOTATED and {*check.values["labels"]} <= {*metrics.excluded_labels}
-        if not excluded_labels and check.kind not in (SMALL_TEST, NO_GOLD_IN_TEST):
-            yield _describe(check)
-    yield from [] if head else unscored
-
-
-def _describe(check: ImportCheck) -> ScoreWarning:
-    sentence, remedy, lines = describe(check)
-    return ScoreWarning(sentence, " ".join([remedy, *(f"`{line}`" for line in lines)]))
-
-
-def _warn_unscored(metrics: Metrics, unanswered: Unanswered) -> ScoreWarning:
-    """Warn about predictions that can't be scored, with texts of the most frequent labels."""
-    texts, absent = [], dict[str, list[str]]()  # labels that a dataset may not have, by dataset
-    for label, n in unanswered.unscored.most_common(MAX_NAMED_LABELS):
-        places = unanswered.places.get(label, [])
-        rest = f" and {n - len(places):,} more" if n > len(places) else ""
-        listed = f"{', '.join(place.name for place in places)}{rest}" if places else counted(n, "test text")
-        texts.append(f"{label}: {listed}")
-        for dataset in sorted({place.dataset for place in places if place.lacks}):
-            absent.setdefault(dataset, []).append(label)
-    remedy = f"Annotate in full for {'; '.join(texts)}."
-    if absent:
-        never = "; ".join(f"{dataset}: {', '.join(labels)}" for dataset, labels in absent.items())
-        remedy += f" If labels never occur in a dataset, declare them `absent` in its entry in datasets.yml: {never}."
-    unscored, labels = counted(metrics.unscored, "prediction"), name_counts(unanswered.unscored, MAX_NAMED_LABELS)
-    sentence = f"{unscored} in {counted(unanswered.total, 'test text')} can't be scored"
-    return ScoreWarning(f"{sentence}: these aren't fully annotated for {labels}.", remedy)
 
 
 def format_f(metrics: Metrics) -> str:

@@ -10,14 +10,12 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from configparser import ConfigParser, Error
-from math import floor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -30,26 +28,27 @@ from labelwise.base.sections import VarsSection
 from labelwise.base.settings import read_section
 from labelwise.base.text import MAX_CONTEXT_CHARS, SpanKey, counted
 from labelwise.compare.changed_spans import ChangedSpan
-from labelwise.compare.train_curve import TrainCurve, read_train_curve
+from labelwise.compare.train_curve import read_train_curve
 from labelwise.corpus.answers import read_answers
 from labelwise.corpus.import_checks import ImportCheck, read_checks
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus
 from labelwise.evaluate.ranking import DEFAULT_TARGET_F1, MAX_BORDERLINE, MIN_TEST_SPANS, RankedLabel, group_by_verdict
-from labelwise.evaluate.results import Curve, Results, load_results
+from labelwise.evaluate.results import Results, load_results
 from labelwise.evaluate.scores import Metrics
-from labelwise.evaluate.tables import MISALIGNED, MISSED, Tables
+from labelwise.evaluate.tables import Tables
 from labelwise.merge.checks import KINDS as CHECKS
-from labelwise.report.advice import KINDS, PREDICT, REASONS, UNKNOWN, Advice, Steps, advise, describe_pairs, divide
+from labelwise.report.advice import PREDICT, UNKNOWN, Advice, Steps, advise
 from labelwise.report.annotators import read_annotators
+from labelwise.report.charts import list_charts, list_tradeoffs
 from labelwise.report.forecasts import FOLDER, Changes, Forecast, forecast, measure_seconds, say_hours, update_forecasts
+from labelwise.report.mistakes import KINDS, REASONS, describe_pairs, divide, divide_missed
 from labelwise.report.review_queue import ReviewQueue, read_review_queue
 from labelwise.report.unanswered import find_unanswered
 
 CURVE = "metrics/train_curve.json"
 MAX_MISTAKES = 1000  # different ones on a page
 MAX_CHANGES = 300  # fixed or new errors
-TRADEOFF = 20  # points of precision by recall
 MAX_PAIRS = 3  # confused pairs of labels
 
 
@@ -268,13 +267,6 @@ def format_share(share: float) -> str:
     return "> 99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
-def divide_missed(metrics: Metrics) -> dict[str, int]:
-    """Count missed spans by reason."""
-    total = sum((Counter(mistakes.causes) for mistakes in metrics.to_learn[1].mistakes.values()), Counter[str]())
-    counts = {reason: total[reason] for reason in MISSED if reason != MISALIGNED}
-    return counts | {MISALIGNED: divide(metrics)["missed"] - sum(counts.values())}
-
-
 def want_texts(advice: Advice) -> list[RankedLabel]:
     """List labels whose next step is more texts, by missed spans that texts would teach."""
     rows = [row for row, step in advice.rows if step.command == PREDICT]
@@ -341,73 +333,6 @@ def format_score(score: float | None) -> str:
 def format_change(change: float | None) -> str:
     """Format a difference of F1."""
     return "–" if change is None else "=" if change == 0 else f"{change:+.3f}"
-
-
-class Chart(NamedTuple):
-    """A line chart of F1.
-
-    title (str): description, with the figures.
-    points (list): percent of the width from the left, and of the height from the top.
-    low, high, last (str): ends of the F1 axis, and of the other one.
-    """
-
-    title: str
-    points: list[tuple[float, float]]
-    low: str
-    high: str
-    last: str
-
-
-def list_charts(curve: Curve | None, learning: TrainCurve | None) -> list[Chart]:
-    """Chart F1 on dev by step, and, after `train-curve`, by number of texts."""
-    charts = []
-    if curve and curve.f:
-        best = max(curve.f)
-        title = f"F1 on dev by training step: {best:.3f} at best, at step {curve.steps[curve.f.index(best)]:,}"
-        charts.append(draw_chart(title, curve.steps, curve.f, "steps"))
-    if learning:
-        shares = sorted((n, f) for share, n in learning.texts.items() if (f := learning.micro.f.get(share)) is not None)
-        title = "F1 on dev by texts in train: " + ", ".join(f"{f:.3f} with {n:,}" for n, f in shares)
-        charts += [draw_chart(title, [n for n, _ in shares], [f for _, f in shares], "texts")] if shares else []
-    return charts
-
-
-def draw_chart(title: str, along: Sequence[int], f: Sequence[float], unit: str) -> Chart:
-    """Chart F1, on an axis between tenths, along an axis from 0."""
-    high = min(1.0, floor(10 * max(f) + 1) / 10)
-    low = min(floor(10 * min(f)) / 10, high - 0.1)
-    points = [(100 * x / max(along), 100 * (high - y) / (high - low)) for x, y in zip(along, f, strict=True)]
-    return Chart(title, points, f"{low:.1f}", f"{high:.1f}", f"{max(along):,} {unit}")
-
-
-def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
-    """Chart precision by recall of labels with goals."""
-    columns = ["kind", "gold_label", "predicted_label", "probability", "gold_probability"]
-    pairs = tables.read_pairs(columns, split, pc.field("kind") != "unscored") if metrics.goals else pa.table({})
-    spans_of: dict[str, list[tuple[float, bool]]] = {label: [] for label in metrics.goals}
-    gold = Counter[str]()
-    for row in pairs.to_pylist():
-        right = row["kind"] == "right"
-        gold[row["gold_label"]] += 1
-        for label, p, good in (
-            (row["predicted_label"], row["probability"], right),
-            (row["gold_label"], None if right else row["gold_probability"], True),
-        ):
-            if label in spans_of and p is not None:
-                spans_of[label].append((p, good))
-    charts = []
-    for label, spans in spans_of.items():
-        ranked = np.cumsum([good for _, good in sorted(spans, reverse=True)])
-        if gold[label] and len(ranked) and ranked[-1]:
-            at = np.unique(np.linspace(1, len(ranked), TRADEOFF).astype(int)) - 1
-            recall, precision = ranked[at] / gold[label], ranked[at] / (at + 1)
-            points = list(zip((100 * recall).tolist(), (100 - 100 * precision).tolist(), strict=True))
-            aimed = f"the goal is {metrics.goals[label].figure} {metrics.goals[label].goal}"
-            title = (
-                f"{label} on {split or 'test'}: precision by recall, from the most probable span to all found; {aimed}"
-            )
-            charts.append(Chart(title, points, "0", "1", "recall 1"))
-    return charts
 
 
 def name_texts(

@@ -12,7 +12,9 @@ from labelwise.corpus.ledger import Ledger
 from labelwise.evaluate.results import Curve
 from labelwise.evaluate.scores import Metrics, Mistakes, Seen
 from labelwise.evaluate.undertrained import expect_gain, train_longer
-from labelwise.report.advice import Advice, Shares, Steps, advise, describe_pairs, warnings
+from labelwise.report.advice import Advice, Shares, Steps, advise
+from labelwise.report.mistakes import describe_pairs
+from labelwise.report.score_warnings import warnings
 from labelwise.report.unanswered import Place, Unanswered
 from tests.evaluate.test_ranking import make_metrics as scored
 

@@ -18,7 +18,7 @@ from labelwise.corpus.pipeline import make_nlp
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.scores import Metrics
-from labelwise.report.advice import KINDS
+from labelwise.report.mistakes import KINDS
 from labelwise.report.page import Baseline, hash_of, write_report
 from labelwise.report.review_queue import draw
 from scripts.report import report_cli

@@ -14,7 +14,7 @@ from spacy.util import load_config
 
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.evaluate.scores import Metrics
-from labelwise.report.advice import warnings as report_warnings
+from labelwise.report.score_warnings import warnings as report_warnings
 from scripts.evaluate import evaluate_cli
 from scripts.package import package_cli
 from scripts.report import report_cli
