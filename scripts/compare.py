@@ -39,15 +39,15 @@ def compare_cli(
     with user_errors("Nothing was compared"), TemporaryDirectory() as folder:
         read = []
         for number, name in enumerate(names):
-            revision, own = split_pipeline(name, pipeline)
-            read.append(read_revision(revision, own, Path(folder, str(number)))._replace(name=name))
+            revision, own_pipeline = split_pipeline(name, pipeline)
+            read.append(read_revision(revision, own_pipeline, Path(folder, str(number)))._replace(name=name))
         short = {one.name: why for one in read if (why := train_longer(one.metrics.to_learn[1], one.curve))}
         comparison = compare(read, short)
         every = changed_spans(read[0], read[-1], dev=bool(comparison.dev)) if spans else []
         changed = find_spans(every, find)
     if format == "json":
-        made = msgspec.to_builtins(comparison) | ({"spans": [one._asdict() for one in changed]} if spans else {})
-        print(msgspec.json.format(msgspec.json.encode(made)).decode())
+        content = msgspec.to_builtins(comparison) | ({"spans": [one._asdict() for one in changed]} if spans else {})
+        print(msgspec.json.format(msgspec.json.encode(content)).decode())
     else:
         for on in ("dev", "test"):
             if table := tabulate(comparison, on):
@@ -64,8 +64,8 @@ def compare_cli(
 
 def split_pipeline(name: str, pipeline: str) -> tuple[str, str]:
     """Split a revision that names its pipeline, such as workspace:small; others have the one given."""
-    revision, _, own = name.rpartition(":")
-    return (revision, own) if Path("configs", f"{own}.cfg").is_file() else (name, pipeline)
+    revision, _, own_pipeline = name.rpartition(":")
+    return (revision, own_pipeline) if Path("configs", f"{own_pipeline}.cfg").is_file() else (name, pipeline)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def evaluate_cli(
     model = model or tables / "model-best"
     with user_errors("Nothing was evaluated"):
         gpu_id = gpu_of(model / "config.cfg") if gpu_id is None else gpu_id
-        found = evaluate_pipeline(
+        evaluation = evaluate_pipeline(
             model,
             split or Path("corpus/test"),
             metrics,
@@ -48,29 +48,29 @@ def evaluate_cli(
             other_tokens=other_tokens,
             progress=progress,
         )
-    print_scores(found.metrics, str(metrics))
-    print_groups(found.metrics, found.groups, str(tables / GROUPS_FILE))
-    if said := describe_seen(found.metrics):
-        tell = msg.warn if found.metrics.seen and found.metrics.seen.texts else msg.info
-        tell(said, SEEN_REMEDY)
-    for warning in warnings_about_excluded_labels(found.metrics.excluded_labels):
+    print_scores(evaluation.metrics, str(metrics))
+    print_groups(evaluation.metrics, evaluation.groups, str(tables / GROUPS_FILE))
+    if warning_about_seen := describe_seen(evaluation.metrics):
+        tell = msg.warn if evaluation.metrics.seen and evaluation.metrics.seen.texts else msg.info
+        tell(warning_about_seen, SEEN_REMEDY)
+    for warning in warnings_about_excluded_labels(evaluation.metrics.excluded_labels):
         msg.warn(*warning)
-    if found.edited:
+    if evaluation.edited:
         msg.warn(
-            f"{model} isn't as its training left it: {', '.join(found.edited)}",
+            f"{model} isn't as its training left it: {', '.join(evaluation.edited)}",
             "The scores are of the pipeline as it is now; train again to score the trained pipeline",
         )
-    if found.metrics.unscored:
-        unscored = counted(found.metrics.unscored, "prediction")
+    if evaluation.metrics.unscored:
+        unscored = counted(evaluation.metrics.unscored, "prediction")
         msg.info(f"Not scored: {unscored} in texts that aren't fully annotated for their label")
-    texts = found.metrics.texts
-    if dev := found.metrics.dev:
+    texts = evaluation.metrics.texts
+    if dev := evaluation.metrics.dev:
         texts += dev.texts
         msg.info(
             f"F1 on dev, where training selected the best step: {figure(dev.all_gold.f)}, "
             f"macro {figure(dev.all_gold.macro.f)}"
         )
-    speed = f"{counted(found.words, 'word')} predicted, {found.words / found.seconds:,.0f} per second"
+    speed = f"{counted(evaluation.words, 'word')} predicted, {evaluation.words / evaluation.seconds:,.0f} per second"
     msg.good(f"Scores on {counted(texts, 'text')}: {metrics}; {speed}")
 
 

@@ -65,9 +65,9 @@ def merge_cli(
             raise typer.Exit(1)
         texts = counted(sum(ledger.texts[split] for split in SPLITS), "text")
         msg.good(f"{out}: {texts}, {counted(ledger.spans['entity'], 'span')} as entities")
-        if said := describe_gold(ledger.labels):
+        if description := describe_gold(ledger.labels):
             command = f"python -m scripts.export {out} to-annotate --format prodigy --dropped"
-            msg.info(f"{said}. To review the dropped ones in Prodigy: {command}")
+            msg.info(f"{description}. To review the dropped ones in Prodigy: {command}")
 
 
 def show(checks: Sequence[ImportCheck], folder: Path = Path(), undeclared: Sequence[Undeclared] = ()) -> None:

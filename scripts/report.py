@@ -84,8 +84,8 @@ def read_changed(revision: str, pipeline: str, root: Path) -> tuple[list[Changed
         common: Changes = {}
         if (root / FOLDER / f"{pipeline}.jsonl").is_file():
             with suppress(InputError):  # no text or label in common
-                found, digest = compare([before, now]), before.metrics.pipeline_digest
-                rows = {"": found.micro, **found.labels}
+                comparison, digest = compare([before, now]), before.metrics.pipeline_digest
+                rows = {"": comparison.micro, **comparison.labels}
                 common = {(digest, label): row.changes[WORKSPACE].difference for label, row in rows.items()}
         return changed_spans(before, now, dev=now.metrics.shows_dev), common
 

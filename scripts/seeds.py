@@ -52,10 +52,10 @@ def seeds_cli(
                 own = model if one == seed else folder / f"{one}"
                 if one > seed:
                     msg.info(f"Training with seed {one}")
-                    wanted = TrainingConfig(
+                    training_config = TrainingConfig(
                         config, corpus, seed=one, max_steps=steps, gpu_id=gpu_id, workers=workers, resume=True
                     )
-                    train_once(wanted, own, msg.info)
+                    train_once(training_config, own, msg.info)
                 tables = Tables.of(folder)
                 evaluate_pipeline(
                     own,

@@ -41,7 +41,7 @@ def train_cli(
             launch(gpus)
         if gpu_id >= 0 and is_launched():
             gpu_id = int(os.environ["LOCAL_RANK"])
-        wanted = TrainingConfig(
+        training_config = TrainingConfig(
             config,
             corpus,
             seed=seed,
@@ -50,7 +50,7 @@ def train_cli(
             workers=choose_workers(workers, gpu_id),
             resume=resume,
         )
-        trained = train_pipeline(wanted, out, curve, resources=out.with_name("resources.tsv"), log=msg.info)
+        trained = train_pipeline(training_config, out, curve, resources=out.with_name("resources.tsv"), log=msg.info)
     if trained is None:  # another rank than the first, which prints everything
         return
     print_counts("Each epoch" if trained.state.epoch else "First epoch, so far", trained.texts)
@@ -59,13 +59,13 @@ def train_cli(
     msg.info(f"{counted(words, 'word')} in {describe_seconds(seconds)}: {speed}")
     if trained.state.skipped:
         steps = counted(trained.state.skipped, "step")
-        told = f"{steps} changed nothing, as the loss wasn't a finite number"
-        msg.warn(told, "Lower learn_rate in the config; docs/gpu.md has more remedies for fp16")
+        problem = f"{steps} changed nothing, as the loss wasn't a finite number"
+        msg.warn(problem, "Lower learn_rate in the config; docs/gpu.md has more remedies for fp16")
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
         msg.info(f"Expected calibration error on dev: {after:.3f} ({before:.3f} uncalibrated)")
-    for said, remedy in describe_points(trained.points):
-        (msg.warn if remedy else msg.info)(said, remedy)
+    for description, remedy in describe_points(trained.points):
+        (msg.warn if remedy else msg.info)(description, remedy)
     if trained.ended:
         msg.info(trained.ended)
     if max(trained.state.scores):

@@ -34,7 +34,7 @@ def train_curve_cli(
     config, model = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
     corpus, out = corpus or corpus_of(config), Path("metrics/train_curve.json")
     with user_errors("No curve was measured"):
-        whole = TrainingConfig(
+        on_all = TrainingConfig(
             config,
             corpus,
             seed=seed,
@@ -42,9 +42,9 @@ def train_curve_cli(
             workers=choose_workers(workers),
             resume=True,
         )
-        every = count_train(corpus, read_settings(whole))
+        every = count_train(corpus, read_settings(on_all))
         texts = {HALF: every // 2, "a quarter": every // 4, ALL: every}
-        recipes = {share: share_of(whole, n) for share, n in texts.items() if share != ALL}  # before any is trained
+        recipes = {share: share_of(on_all, n) for share, n in texts.items() if share != ALL}  # before any is trained
         with atomic(out) as [path]:
             folder = sibling(out, "curve")
             folder.mkdir(exist_ok=True)
@@ -54,10 +54,10 @@ def train_curve_cli(
                 if share in recipes:
                     msg.info(f"Training on {share} of train: {texts[share]:,} of {counted(every, 'text')}")
                     train_once(recipes[share], trained, msg.info)
-                found = evaluate_pipeline(
+                evaluation = evaluate_pipeline(
                     trained, corpus / "dev", tables=tables.texts.parent, workers=workers, progress=progress
                 )
-            digest = found.metrics.pipeline_digest
+            digest = evaluation.metrics.pipeline_digest
             curve = measure_curve(predicted, texts, read_manifest(corpus).labels, digest)
             path.write_bytes(msgspec.json.format(msgspec.json.encode(curve)) + b"\n")
             remove(folder)

@@ -77,9 +77,9 @@ def why_cli(
             print_predicted(corpus, words, predicted, at, settings, people=section.annotators)
             return
         if not words and not problems:
-            found = read_checks(corpus)
-            print_checks(found)
-            msg.info(f"{corpus}: import checks found {counted(len(found), 'problem')}")
+            checks = read_checks(corpus)
+            print_checks(checks)
+            msg.info(f"{corpus}: import checks found {counted(len(checks), 'problem')}")
             return
         if problems:
             listed = 0
@@ -89,8 +89,8 @@ def why_cli(
             msg.good(counted(listed, "row or span", "rows or spans"))
             return
         texts = find(corpus, words, datasets or [path for path in map(Path, DATASETS) if path.is_dir()])
-        for one in islice(texts, MAX_TEXTS):
-            typer.echo("\n".join(tell(one, settings)))
+        for account in islice(texts, MAX_TEXTS):
+            typer.echo("\n".join(tell(account, settings)))
         if next(texts, None):
             msg.info(f"There are more than {MAX_TEXTS} texts; give a line, or more words")
 
@@ -108,10 +108,10 @@ def print_predicted(
         raise InputError("--predicted: give a text in quotes, or a file and line")
     with unchanged(corpus):
         texts = find_shown(corpus, asked)
-        found = explain(Path("training", pipeline, "model-best"), corpus, texts[:MAX_TEXTS], at)
-        keys = {one.key for spans in found for span in spans for one in span.speaking}
+        predicted = explain(Path("training", pipeline, "model-best"), corpus, texts[:MAX_TEXTS], at)
+        keys = {one.key for spans in predicted for span in spans for one in span.speaking}
         accounts = {one.key: one if people else without_names(one) for one in find_texts(corpus, keys)}
-    for text, spans in zip(texts, found, strict=False):
+    for text, spans in zip(texts, predicted, strict=False):
         typer.echo("\n".join(tell_predicted(text, spans, accounts, settings)))
     if len(texts) > MAX_TEXTS:
         msg.info(f"There are more than {MAX_TEXTS} texts; give a line")

@@ -92,8 +92,8 @@ def fit_settings(
     common = _logistic(design, right, np.array([1.0, 0.0]), 1.0)
     settings: dict[str, dict[str, float]] = {"slopes": {}, "intercepts": {}}
     for name in names:
-        own = labels == name
-        weights = _logistic(design[own], right[own], common, PRIOR) if own.any() else common
+        of_label = labels == name
+        weights = _logistic(design[of_label], right[of_label], common, PRIOR) if of_label.any() else common
         for kind, value in zip(settings.values(), weights.tolist(), strict=True):
             kind[name] = round(value, 6)
     return settings

@@ -118,18 +118,18 @@ class OperatingPoints:
         )
         groups = self._groups(np.bincount(labels[right >= 0], minlength=len(self.names)))
         least = np.zeros((len(SHARES) + 1, len(self.names)))  # from lenient to strict; the first leaves nothing out
-        for own, _ in groups:
-            ranked = np.sort(p[np.isin(labels, own) & (right == 1)])
+        for group, _ in groups:
+            ranked = np.sort(p[np.isin(labels, group) & (right == 1)])
             ranked = np.concatenate([[0.0], ranked, ranked[-1:] if len(ranked) else [0.0]])
             at = (np.array(SHARES) * (len(ranked) - 2)).astype(int)
-            least[1:, own] = ((ranked[at] + ranked[at + 1]) / 2)[:, None]  # midway, as rounding moves probabilities
+            least[1:, group] = ((ranked[at] + ranked[at + 1]) / 2)[:, None]  # midway, as rounding moves probabilities
         tables, chosen = np.stack([self.count(row) for row in least]), np.zeros(len(self.names))
         bounds: dict[int, tuple[Goal, float]] = {}
-        for own, goal in groups:
+        for group, goal in groups:
             of = PREDICTED if goal.figure == "precision" else GOLD
-            level, bound = choose_level(tables[:, :, own, RIGHT].sum(-1), tables[:, :, own, of].sum(-1), goal)
-            chosen[own] = least[level, own]
-            bounds |= dict.fromkeys(own, (goal, bound))
+            level, bound = choose_level(tables[:, :, group, RIGHT].sum(-1), tables[:, :, group, of].sum(-1), goal)
+            chosen[group] = least[level, group]
+            bounds |= dict.fromkeys(group, (goal, bound))
         return {
             self.names[number]: self._point(
                 self.names[number], goal, round(float(chosen[number]), 6), round(float(bound), 4)

@@ -147,8 +147,8 @@ class TransformerShim(HFShim):
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the parameters, unless a scaled gradient has overflowed; clear the gradients, adjust the scale."""
-        named, rates = self._parameters()
-        trained = [(name, parameter) for name, parameter in named if parameter.grad is not None]
+        parameters, rates = self._parameters()
+        trained = [(name, parameter) for name, parameter in parameters if parameter.grad is not None]
         if not self._grad_scaler.unscale([parameter.grad for _, parameter in trained]):
             (self._adamw if is_adamw(optimizer) else self._thincs)(optimizer, trained, rates)
         if trained:
@@ -158,8 +158,8 @@ class TransformerShim(HFShim):
     def _parameters(self) -> tuple[list[tuple[str, Any]], dict[str, float]]:
         """List the module's parameters and their shares of the learning rate; cached."""
         if self._listed is None or self._listed[0] is not self._model:
-            named = list(self._model.named_parameters())
-            self._listed = (self._model, named, layer_rates(dict(named), self.rate, self.decay))
+            parameters = list(self._model.named_parameters())
+            self._listed = (self._model, parameters, layer_rates(dict(parameters), self.rate, self.decay))
         return self._listed[1:]
 
     def _thincs(self, optimizer: Optimizer, trained: list[tuple[str, Any]], rates: dict[str, float]) -> None:

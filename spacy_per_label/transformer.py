@@ -118,10 +118,10 @@ def _forward(model: Any, texts: Iterable[Any], is_train: bool) -> tuple[list[Any
     of_texts = [text if isinstance(text, list) else find(text) for text in texts]  # type: ignore[misc]
     sizes = np.array([sum(len(window.counts) for window in windows) for windows in of_texts], "int32")  # (texts,)
     windows = list(chain.from_iterable(of_texts))
-    own, counts = find_own_pieces(windows)  # (own wordpieces,), (tokens,)
-    if not len(own):  # white space alone
+    own_pieces, counts = find_own_pieces(windows)  # (own wordpieces,), (tokens,)
+    if not len(own_pieces):  # white space alone
         return ops.unflatten(ops.alloc_f((len(counts), model.get_dim("nO"))), sizes), lambda gradients: []
-    X, backprop_pieces = model.shims[0].encode(ops, windows, own, is_train)  # (own wordpieces, width)
+    X, backprop_pieces = model.shims[0].encode(ops, windows, own_pieces, is_train)  # (own wordpieces, width)
     tokens = np.repeat(np.arange(len(counts)), counts)  # (own wordpieces,)
     shares = ops.asarray((1 / np.maximum(counts, 1)).astype("float32")[tokens, None])  # (own wordpieces, 1)
     tokens = ops.asarray(tokens)

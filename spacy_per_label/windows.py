@@ -95,11 +95,11 @@ def find_own_pieces(windows: Sequence[Window]) -> tuple[np.ndarray, np.ndarray]:
         each token's, shape (tokens,).
     """
     starts = np.cumsum([0, *(len(window.ids) for window in windows)])
-    own = [
+    own_pieces = [
         np.arange(window.counts.sum()) + window.first + start for window, start in zip(windows, starts, strict=False)
     ]
     counts = [window.counts for window in windows]
-    return np.concatenate([np.zeros(0, int), *own]), np.concatenate([np.zeros(0, int), *counts]).astype("int32")
+    return np.concatenate([np.zeros(0, int), *own_pieces]), np.concatenate([np.zeros(0, int), *counts]).astype("int32")
 
 
 def batch_windows(windows: Sequence[Window]) -> Iterator[Sequence[Window]]:

@@ -58,8 +58,8 @@ def write_remedy(root: Path) -> str:
         paths = [path for path in WRITTEN if any(name.partition("/")[0] == path for name in files)]
     else:
         commits = git(root, "log", "--format=%h", "--", *WRITTEN).decode().split()
-        marked = ("grep", "-lE", MARKER.pattern.decode().removeprefix("(?m)"))
-        version = next((one for one in commits if not git(root, *marked, one, "--", *WRITTEN)), "HEAD")
+        find_markers = ("grep", "-lE", MARKER.pattern.decode().removeprefix("(?m)"))
+        version = next((commit for commit in commits if not git(root, *find_markers, commit, "--", *WRITTEN)), "HEAD")
         paths = git(root, "ls-tree", "--name-only", version, *WRITTEN).decode().split()
     steps = [("git rm", sorted(deleted)), (f"git checkout {version}", paths)]
     return " && ".join([*(f"{command} {' '.join(names)}" for command, names in steps if names), "dvc repro"])

@@ -37,8 +37,8 @@ class DvcSection(msgspec.Struct, frozen=True):
 
 def is_student(name: str, root: Path = Path()) -> bool:
     """Return whether a pipeline's config names the corpus that `label_raw` makes for it."""
-    config, own = root / CONFIGS / f"{name}.cfg", rf'(?m)^corpus *= *"training/{re.escape(name)}/corpus"'
-    return config.is_file() and bool(re.search(own, config.read_text(encoding="utf8", errors="replace")))
+    config, pattern = root / CONFIGS / f"{name}.cfg", rf'(?m)^corpus *= *"training/{re.escape(name)}/corpus"'
+    return config.is_file() and bool(re.search(pattern, config.read_text(encoding="utf8", errors="replace")))
 
 
 def stage_of(kind: str, pipeline: str) -> str:

@@ -80,7 +80,7 @@ def fold_recipes(folds: Folds) -> list[TrainingConfig]:
     """List the recipe of each fold."""
     recipe = folds.recipe
     leave_out = ({"corpora.train.leave_out": fold, "corpora.train.folds": folds.number} for fold in range(folds.number))
-    return [replace(recipe, overrides={**recipe.overrides, **own}) for own in leave_out]
+    return [replace(recipe, overrides={**recipe.overrides, **fold_settings}) for fold_settings in leave_out]
 
 
 def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:
@@ -100,10 +100,10 @@ def add_predictions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[
         predicted_docs = list(predicted)
         scores = component.log_probabilities(predicted_docs)
         start = 0
-        for doc, one, found in zip(
+        for doc, one, spans in zip(
             batch, predicted_docs, decode(scores, [len(one) for one in predicted_docs]), strict=True
         ):
-            prediction = OutOfFold(scores[start : start + len(one)], found, numbers)
+            prediction = OutOfFold(scores[start : start + len(one)], spans, numbers)
             start += len(one)
             same = np.array_equal(one.to_array("ORTH"), doc.stored.words)
             yield doc._replace(prediction=prediction) if same else doc

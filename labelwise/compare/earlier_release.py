@@ -46,8 +46,8 @@ def decode_metrics(content: bytes, name: str, remedy: str) -> Metrics:
         raise InputError(f"{name}: {release} wrote it, and comparisons read results of 0.3.0 and later; {remedy}")
     for split in filter(None, (metrics, metrics.get("dev"))):
         mistakes = msgspec.convert(split.get("mistakes", {}), dict[str, dict[str, Any]])
-        for label, own in mistakes.items():
-            mistakes[label] = _rename(own) | {"causes": _rename(own.get("causes", {}))}
+        for label, counts in mistakes.items():
+            mistakes[label] = _rename(counts) | {"causes": _rename(counts.get("causes", {}))}
         split["mistakes"] = mistakes
     return msgspec.convert(_rename(metrics), Metrics)
 

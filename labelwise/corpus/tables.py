@@ -121,10 +121,10 @@ def write_tables(batches: Iterable[Sequence[Columns]], folder: Path) -> Iterator
 
 def _make_batch(table: str, columns: Columns) -> pa.RecordBatch:
     schema = SCHEMAS[table]
-    own = OWN.get(table, schema.names)
-    others = [name for name in schema.names if name not in own]
-    *values, numbers = columns.own or [()] * (len(own) + 1)
-    arrays = {name: pa.array(column, schema.field(name).type) for name, column in zip(own, values, strict=True)}
+    own_names = OWN.get(table, schema.names)
+    others = [name for name in schema.names if name not in own_names]
+    *values, numbers = columns.own or [()] * (len(own_names) + 1)
+    arrays = {name: pa.array(column, schema.field(name).type) for name, column in zip(own_names, values, strict=True)}
     for name, shared in zip(others, [*zip(*columns.shared, strict=True)] or [()] * len(others), strict=True):
         arrays[name] = pa.array(shared, schema.field(name).type).take(pa.array(numbers, pa.int32()))
     return pa.record_batch([arrays[name] for name in schema.names], schema=schema)

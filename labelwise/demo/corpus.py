@@ -69,7 +69,7 @@ def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str
             spans.append((start, _other_end(doc.text, start, end, following), label))
         elif how == "other label" and len(labels) > 1:
             spans.append((start, end, rng.choice([other for other in labels if other != label])))
-    words = [found.span() for found in re.finditer(r"\b[^\W\d_]{3,}\b", doc.text)]
+    words = [match.span() for match in re.finditer(r"\b[^\W\d_]{3,}\b", doc.text)]
     for start, end in words:
         is_free = not any(first < end and start < last for first, last, _ in doc.spans)
         if is_free and rng.random() < share / 3 * len(doc.spans) / len(words):
@@ -98,15 +98,15 @@ def _expand(template: str, rng: Random, memory: dict[str, str]) -> tuple[str, li
         if not name:
             continue
         if inner:
-            piece, found = _expand(inner, rng, memory)
-            found = [(0, len(piece), name)]
+            piece, spans = _expand(inner, rng, memory)
+            spans = [(0, len(piece), name)]
         elif name in memory:
-            piece, found = memory[name], []
+            piece, spans = memory[name], []
         else:
-            piece, found = _expand(rng.choice(_alternatives[name]), rng, memory)
+            piece, spans = _expand(rng.choice(_alternatives[name]), rng, memory)
             if name.startswith("the_"):
                 memory[name] = piece
-        marks += [(start + len(text), end + len(text), label) for start, end, label in found]
+        marks += [(start + len(text), end + len(text), label) for start, end, label in spans]
         text += piece
     return text, marks
 

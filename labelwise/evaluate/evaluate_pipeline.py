@@ -79,9 +79,14 @@ def evaluate_pipeline(
     """
     model, split = Path(model), Path(split)
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
-        kept = Path(tables or folder)
-        outputs = [Path(predictions) if predictions else None, kept / GROUPS_FILE, *Tables.of(kept)]
-        with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (scores, wanted, groups, *files):
+        tables_folder = Path(tables or folder)
+        outputs = [Path(predictions) if predictions else None, tables_folder / GROUPS_FILE, *Tables.of(tables_folder)]
+        with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (
+            scores,
+            predicted_file,
+            groups,
+            *files,
+        ):
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
             splits = [*([Path(dev)] if dev and read_split(Path(dev)).texts else []), split]
@@ -104,31 +109,31 @@ def evaluate_pipeline(
                     for file in find_partitions(one.absolute())
                 ]
                 for one in splits
-                for of_split in [(seen, bool(wanted)) if one is split else (None, False)]
+                for of_split in [(seen, bool(predicted_file)) if one is split else (None, False)]
             ]
             start = time.perf_counter()
             with open_workers(workers, parts.parent if gpu_id < 0 else None) as map_jobs:
                 done = map_apart(map_jobs, evaluate_part, chain.from_iterable(jobs), parts)
                 words = sum(one.words for one in progress(done, "predict", texts, Done.size))
             seconds = time.perf_counter() - start
-            places = [[job.place(parts) for job in some] for some in jobs]
-            collect(places, split.resolve().parent, labels, written, wanted, progress)
-            *on_dev, found = (
+            places = [[job.place(parts) for job in jobs_of_split] for jobs_of_split in jobs]
+            collect(places, split.resolve().parent, labels, written, predicted_file, progress)
+            *on_dev, on_split = (
                 measure_split(written, one, labels, unit, points, seen_known=seen is not None and one is split)
                 for one in splits
             )
             fields = SplitMetrics.__struct_fields__
-            found.dev = SplitMetrics(*(getattr(on_dev[0], name) for name in fields)) if on_dev else None
-            found.predictions_digest = written.digest()
-            found.pipeline_digest, found.labelwise = digest, __version__
-            found.excluded_labels = [label for label in manifest.labels if label in excluded_labels]
+            on_split.dev = SplitMetrics(*(getattr(on_dev[0], name) for name in fields)) if on_dev else None
+            on_split.predictions_digest = written.digest()
+            on_split.pipeline_digest, on_split.labelwise = digest, __version__
+            on_split.excluded_labels = [label for label in manifest.labels if label in excluded_labels]
             divided = score_groups(written, labels, split.name)
-            found.groups = {by: scores for by, scores in divided.items() if by == DATASET}
+            on_split.groups = {by: scores for by, scores in divided.items() if by == DATASET}
             groups.write_bytes(msgspec.json.format(msgspec.json.encode(divided)) + b"\n")
             weights = {name: one for name, one in digests.items() if Path(name).name == "model"}
-            found.weights_digest = digest_listed(weights)
-            scores.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
-    return Evaluation(found, words, seconds, find_edited(model, digests), divided)
+            on_split.weights_digest = digest_listed(weights)
+            scores.write_bytes(msgspec.json.format(msgspec.json.encode(on_split)) + b"\n")
+    return Evaluation(on_split, words, seconds, find_edited(model, digests), divided)
 
 
 def measure_split(

@@ -19,9 +19,9 @@ def write_doccano(source: ExportSource, folder: Path) -> Exported:
         for doc in source.read():
             units = [0, *accumulate(1 + (char > "\uffff") for char in doc.text)]
             spans, rejected = (
-                [(units[start], units[end], label) for start, end, label in found]
-                for found in (doc.spans, doc.rejected)
+                [(units[start], units[end], label) for start, end, label in group]
+                for group in (doc.spans, doc.rejected)
             )
-            more = {PREDICTED: spans} if doc.predicted else {UNCOVERED: doc.unknown, REJECTED: rejected}
-            file.write(json.dumps({"text": doc.text, "label": spans, "doc": doc.name, **more}) + "\n")
+            extra = {PREDICTED: spans} if doc.predicted else {UNCOVERED: doc.unknown, REJECTED: rejected}
+            file.write(json.dumps({"text": doc.text, "label": spans, "doc": doc.name, **extra}) + "\n")
     return Exported(source.texts, source.spans)

@@ -129,8 +129,8 @@ class Originals:
         recorded: dict[str, dict[Place, PlacedSpan]] = {}
         for place, span in doc.places.items():
             recorded.setdefault(place[0].rpartition(".")[0], {})[place] = span
-        if (own := doc.name.removesuffix(".txt")) in self._stems:
-            recorded.setdefault(own, {})
+        if (stem := doc.name.removesuffix(".txt")) in self._stems:
+            recorded.setdefault(stem, {})
         found, counting = [], []
         for name, read in sorted(recorded.items()):
             if not (original := self._read(name, doc.text)):
@@ -174,7 +174,7 @@ class Originals:
 
     def _write(self, original: _Original, gone: Collection[SpanKey], added: Iterable[SpanKey], text: str) -> Restored:
         lines = {suffix: [*self._read_lines(original, suffix)] for suffix in original.suffixes or (".ann",)}
-        every = [line for some in lines.values() for line in some]
+        every = [line for lines_of_file in lines.values() for line in lines_of_file]
         written = self._write_spans(original, every, gone)
         left_out = {place for place, row in written.items() if row is None}
         lost = {line.id for line in every if line.place in left_out}
@@ -188,10 +188,14 @@ class Originals:
             for number, span in enumerate(sorted(_move(added, text, original.text)), 1)
         ]
         files = {".txt": read_file(find_suffix(original.stem, ".txt"))}
-        for suffix, some in lines.items():
-            kept = [written.get(line.place) or self._rename_event(line) for line in some if line.place not in left_out]
-            kept += [row.encode(self.how.encoding)[:-1] for row in new]
-            files[suffix], new = b"".join(row + b"\n" for row in kept), []
+        for suffix, lines_of_file in lines.items():
+            rows = [
+                written.get(line.place) or self._rename_event(line)
+                for line in lines_of_file
+                if line.place not in left_out
+            ]
+            rows += [row.encode(self.how.encoding)[:-1] for row in new]
+            files[suffix], new = b"".join(row + b"\n" for row in rows), []
         for line in others:
             if line.place not in left_out:
                 self._add_type(line)
@@ -225,10 +229,10 @@ class Originals:
             pieces = to_code_points(fragments, table)
             label = rename.get(match[1], match[1])
             span = original.spans.get(line.place)
-            said = self._said(text, pieces)
-            if span in gone or any((*one, label) in gone for one in said):  # duplicates, too
+            readings = self._said(text, pieces)
+            if span in gone or any((*one, label) in gone for one in readings):  # duplicates, too
                 written[line.place] = None
-            elif span and span[:2] not in said:  # the reader moved it
+            elif span and span[:2] not in readings:  # the reader moved it
                 written[line.place] = standoff(text, span, line.id[1:]).encode(encoding)[:-1]
             elif table or label != match[1]:
                 where = ";".join(f"{start} {end}" for start, end in pieces)
@@ -244,9 +248,9 @@ class Originals:
             return
         roles = [role for role, colon, _ in (word.partition(":") for word in words[1:]) if colon]
         # The second argument with a role has a number, such as Theme2; an attribute may have a value.
-        found = {"R": roles, "E": [role.rstrip("0123456789") for role in roles], "A": words[2:3], "M": words[2:3]}
+        names = {"R": roles, "E": [role.rstrip("0123456789") for role in roles], "A": words[2:3], "M": words[2:3]}
         name = words[0].partition(":")[0] if kind == "E" else words[0]  # an event's has its trigger behind a colon
-        self.types[kind].setdefault(name, set()).update(found[kind])
+        self.types[kind].setdefault(name, set()).update(names[kind])
 
     def _said(self, text: str, fragments: Fragments) -> set[tuple[int, int]]:
         """Return the offsets that a reader may derive from fragments: first to last, or the first fragment."""

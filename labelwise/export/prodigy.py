@@ -27,9 +27,9 @@ def write_together(source: ExportSource, folder: Path) -> Exported:
     with (folder / "all.jsonl").open("wb") as file:
         for doc in source.read():
             # Then a merge doesn't take unannotated labels as absent; saving a prediction makes it complete.
-            more = {UNCOVERED: doc.unknown} if doc.unknown and not doc.predicted else {}
+            extra = {UNCOVERED: doc.unknown} if doc.unknown and not doc.predicted else {}
             # Spans of two labels may overlap, which `ner_manual` can't show.
-            file.write(encode_task(doc, doc.spans, source.tokenize, _view_id="spans_manual", **more))
+            file.write(encode_task(doc, doc.spans, source.tokenize, _view_id="spans_manual", **extra))
     verdicts = write_verdicts(source, folder, lambda doc: [(span, "reject") for span in doc.rejected])
     return Exported(source.texts, source.spans, verdicts.total(), source.rejected)
 
@@ -60,11 +60,11 @@ def write_by_label(source: ExportSource, folder: Path) -> Exported:
         with path.open("wb") as file:
             for doc in source.read(label):
                 if doc.split == split and (label in doc.unknown) == source.predicted:
-                    marked = [span for span in doc.spans if span[2] == label]
-                    overlapping |= {label} if overlap(marked) else set()
-                    file.write(encode_task(doc, marked, source.tokenize))
+                    spans_of_label = [span for span in doc.spans if span[2] == label]
+                    overlapping |= {label} if overlap(spans_of_label) else set()
+                    file.write(encode_task(doc, spans_of_label, source.tokenize))
                     rows[label] += 1
-                    spans += len(marked)
+                    spans += len(spans_of_label)
         name = f"{split}-{label}" if split else label
         path_there = path.relative_to(folder).as_posix()
         entries.append(Entry(name=name, path=path_there, labels=(label,), kind="complete", split=split or "auto"))
@@ -106,13 +106,13 @@ def write_binary(source: ExportSource, folder: Path) -> Exported:
     rows = Counter(dict.fromkeys(source.labels, 0))
     names = file_names(source.labels)
     for label in source.labels:
-        found = np.fromiter(_unanswered(source, label, first), FOUND)
-        found = found[np.argsort(found["margin"], kind="stable")]
+        unanswered = np.fromiter(_unanswered(source, label, first), FOUND)
+        unanswered = unanswered[np.argsort(unanswered["margin"], kind="stable")]
         with (folder / names[label]).open("wb") as file:
-            for number, doc in zip(found["span"].tolist(), source.read_at(found["doc"]), strict=True):
+            for number, doc in zip(unanswered["span"].tolist(), source.read_at(unanswered["doc"]), strict=True):
                 meta, shown = {"score": doc.scores[number]}, [doc.spans[number]]
                 file.write(encode_task(doc, shown, source.tokenize, meta, _is_binary=True, _view_id="ner"))
-        rows[label] = len(found)
+        rows[label] = len(unanswered)
     empty = ", ".join(label for label in rows if not rows[label])
     warnings = [(f"No row for {empty}", "The pipeline finds no span of it that lacks an answer")] if empty else []
     order = "the least certain spans of each label first"

@@ -164,16 +164,16 @@ def add_text(account: AccountWriter, text: Text, result: TextResult) -> None:
             start, end = (None, None) if span.problem else (span.start, span.end)
             quoted = None if span.problem else shown[span.start : span.end] or None
             verdict = span.verdict if span.problem else answer.verdict(span)
-            own = (*of, numbers[ref], span.line if span.file else task.line, start, end, quoted)
+            values = (*of, numbers[ref], span.line if span.file else task.line, start, end, quoted)
             what = (name, span.file or file, span.label, span.renamed or None, verdict)
-            account.spans.add(own, *what, *_ends(outcomes[ref], numbers))
+            account.spans.add(values, *what, *_ends(outcomes[ref], numbers))
     for number, decided in enumerate(merged.decisions, len(answers)):
         add_decision(account, decided, key, number)
         if (outcome := outcomes.get((number, 0))) and (added := decided.decision.added):
             start, end = trim(merged.text, *added)
-            own = (key, number, numbers[number, 0], decided.row.line, start, end, merged.text[start:end])
+            values = (key, number, numbers[number, 0], decided.row.line, start, end, merged.text[start:end])
             what = (decided.decision.dataset, decided.row.file, decided.decision.label, None, "accept")
-            account.spans.add(own, *what, *_ends(outcome, numbers))
+            account.spans.add(values, *what, *_ends(outcome, numbers))
 
 
 def _ends(outcome: SpanOutcome, numbers: Mapping[SpanRef, int]) -> tuple[Any, ...]:

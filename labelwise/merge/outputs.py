@@ -29,9 +29,9 @@ def check_out(out: Path, sources: Sequence[Source]) -> None:
         other = [file for file in (out / name).glob("*") if not file.match(ours)]
         if other:
             raise InputError(f"{out}: it has {other[0].relative_to(out)}, which no merge made; choose another folder")
-    found = [name for name in OUTPUTS if os.path.lexists(out / name)]
-    if found and not is_corpus(out):
+    existing = [name for name in OUTPUTS if os.path.lexists(out / name)]
+    if existing and not is_corpus(out):
         from labelwise.corpus.tables import has_tables  # it imports pyarrow, 40 MB that workers don't need
 
         if not has_tables(out):
-            raise InputError(f"{out}: it has {found[0]}, which no merge made; choose another folder")
+            raise InputError(f"{out}: it has {existing[0]}, which no merge made; choose another folder")

@@ -54,10 +54,10 @@ def compare_lengths(sources: Sequence[Source], read: Sequence[ReadCounts]) -> di
         lengths[source.dataset.name] += counts.lengths
     medians = {name: _median(counts) for name, counts in lengths.items() if counts}
     shorter = {
-        whole: [name for name, length in medians.items() if MIN_LENGTH_RATIO * length <= size]
-        for whole, size in medians.items()
+        longer: [name for name, length in medians.items() if MIN_LENGTH_RATIO * length <= size]
+        for longer, size in medians.items()
     }
-    return {whole: names for whole, names in shorter.items() if names}
+    return {longer: names for longer, names in shorter.items() if names}
 
 
 def _median(lengths: Counter[int]) -> int:
@@ -72,8 +72,8 @@ def write_parts(job: PartsJob, folder: Path) -> str:
     with (folder / file_name).open("wb") as file:
         for text, place, names in job.texts(folder):
             if row := describe_part(text, place):
-                of = [(*row, number) for number, name in enumerate(job.names) if name in names]
-                file.write(np.array(of, PART).tobytes())
+                numbered = [(*row, number) for number, name in enumerate(job.names) if name in names]
+                file.write(np.array(numbered, PART).tobytes())
     return file_name
 
 

@@ -145,10 +145,10 @@ def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], n
     Of the model's folder, these are the files that spaCy saves and loads: folders, and sentencizer.json.
     """
     data, about = f"{name}/{name}-{meta['version']}", json.dumps(meta, indent=2, ensure_ascii=False)
-    own = (file for component in nlp.component_names for file in (component, f"{component}.json"))
-    saved = (model / part for part in ("tokenizer", "vocab", *own))
-    found = (path for part in saved for path in (part, *part.rglob("*")) if path.is_file())
-    files: dict[str, str | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in found}
+    component_files = (file for component in nlp.component_names for file in (component, f"{component}.json"))
+    saved = (model / part for part in ("tokenizer", "vocab", *component_files))
+    paths = (path for part in saved for path in (part, *part.rglob("*")) if path.is_file())
+    files: dict[str, str | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in paths}
     config = nlp.config.copy()
     config["paths"] = dict.fromkeys(config["paths"])
     config |= {
@@ -157,8 +157,8 @@ def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], n
     if not nlp.vocab.vectors.size:
         strings = strings_of(corpus, chain.from_iterable(nlp.pipe_labels.values()))
         files[f"{data}/vocab/strings.json"] = json.dumps(strings, ensure_ascii=False)
-    made = {f"{data}/config.cfg": config.to_str(), f"{data}/meta.json": about, f"{name}/meta.json": about}
-    return files | made | {f"{name}/__init__.py": INIT}
+    rewritten = {f"{data}/config.cfg": config.to_str(), f"{data}/meta.json": about, f"{name}/meta.json": about}
+    return files | rewritten | {f"{name}/__init__.py": INIT}
 
 
 def shorten_paths(value: Any) -> Any:
@@ -178,9 +178,12 @@ def build_recognizer(folder: Path) -> None:
     project, data = content["project"], content["tool"]["setuptools"]["package-data"]["spacy_per_label"]
     files = {f"spacy_per_label/{path.name}": path for path in (*source.glob("*.py"), *(source / name for name in data))}
     digests = sorted(sha256(name.encode() + path.read_bytes()).digest() for name, path in files.items())
-    required = [f"Requires-Dist: {one}" for one in project["dependencies"]]
+    required = [f"Requires-Dist: {requirement}" for requirement in project["dependencies"]]
     for extra, packages in project["optional-dependencies"].items():
-        required += [f"Provides-Extra: {extra}", *(f'Requires-Dist: {one}; extra == "{extra}"' for one in packages)]
+        required += [
+            f"Provides-Extra: {extra}",
+            *(f'Requires-Dist: {requirement}; extra == "{extra}"' for requirement in packages),
+        ]
     version = f"{spacy_per_label.__version__}+c{sha256(b''.join(digests)).hexdigest()[:LABEL]}"
     about = project | {"version": version, "readme": (source / project["readme"]).read_text(encoding="utf8")}
     write_wheel(folder, about, required, files, project["entry-points"])

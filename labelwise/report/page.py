@@ -300,14 +300,14 @@ def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, baseline: Base
         columns.append(Figures(f"Since {baseline.name}", [(change, format_change(change), "") for change in changes]))
     if metrics.goals:
         goals = [metrics.goals.get(row.label) for row in rows]
-        told = [(one.value, f"{one.figure} {one.goal}", str(one)) if one else (None, "–", "") for one in goals]
-        columns.append(Figures("Goal, test", told))
+        goal_cells = [(one.value, f"{one.figure} {one.goal}", str(one)) if one else (None, "–", "") for one in goals]
+        columns.append(Figures("Goal, test", goal_cells))
     if metrics.all_spans:
         columns.append(shares("F1 entities", [metrics.shown(row.label, metrics.all_gold).f for row in rows]))
     if agreement:
         agreed = [agreement.get(row.label, Counter()) for row in rows]
-        both = [(one["f"], counted(one["texts"], "text")) if one else (None, "") for one in agreed]
-        columns.append(Figures("Annotators agree", [(f, format_score(f), texts) for f, texts in both]))
+        agreement_cells = [(one["f"], counted(one["texts"], "text")) if one else (None, "") for one in agreed]
+        columns.append(Figures("Annotators agree", [(f, format_score(f), texts) for f, texts in agreement_cells]))
     train = merge.gold.get("train", Counter())
     columns += [
         numbers("Test spans", [row.scores.support or 0 for row in rows]),

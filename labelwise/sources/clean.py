@@ -110,7 +110,7 @@ def _quoted_by(name: str, text: str, offsets: tuple[int, int], quoted: str) -> b
 
 def _to_integer(offset: Any) -> Any:
     """Convert a whole number, or a string of digits, to int; return other values unchanged."""
-    whole = (type(offset) is float and offset.is_integer()) or (
+    is_whole = (type(offset) is float and offset.is_integer()) or (
         type(offset) is str and offset.isascii() and offset.isdecimal() and len(offset) < 10
     )
-    return int(offset) if whole else offset
+    return int(offset) if is_whole else offset

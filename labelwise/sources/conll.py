@@ -71,8 +71,8 @@ def read_conll(path: Path) -> Iterator[Item]:
                     documents += 1
                     document = str(documents) if starts > 1 else ""  # Label Studio's begin with one
                 elif _is_comment(line, shape, layout.tag):
-                    named = DOCUMENT_NAME.fullmatch(line)
-                    document = named[named.lastindex or 0].strip() if named else document
+                    match = DOCUMENT_NAME.fullmatch(line)
+                    document = match[match.lastindex or 0].strip() if match else document
                 elif cells_of(line) != layout.names:
                     rows.append((number, cells_of(line)))
             if problem or rows:
@@ -146,9 +146,9 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
 def _are_sentences(rows: Sequence[str]) -> bool:
     """Return whether lines are a sentence, a tab, and the same number of tags."""
     cells = [[cell.split() for cell in line.split("\t")[:2]] for line in rows]
-    whole = [row for row in cells if len(row) == 2 and len(row[0]) == len(row[1])]
-    longer = [row for row in whole if len(row[1]) > 1]
-    return 2 * len(longer) > len(cells) and len(whole) >= MIN_SHARE * len(cells)
+    complete = [row for row in cells if len(row) == 2 and len(row[0]) == len(row[1])]
+    longer = [row for row in complete if len(row[1]) > 1]
+    return 2 * len(longer) > len(cells) and len(complete) >= MIN_SHARE * len(cells)
 
 
 def _is_comment(line: str, shape: Shape | None, tag: int) -> bool:

@@ -85,9 +85,9 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
     """Find the layout of a file by its first lines; refuse one without a clear column of tags."""
     tokens = [line for line in head if line.strip(WHITE) and not is_marked(line)]
     shape = shape_of(tokens[0]) if tokens else None
-    named = next((match[1].split() for line in head if (match := NAMED_COLUMNS.fullmatch(line))), [])
+    column_names = next((match[1].split() for line in head if (match := NAMED_COLUMNS.fullmatch(line))), [])
     first = cells_of(tokens[0]) if tokens else []
-    names = first if tokens and not named and _are_names(first) else []
+    names = first if tokens and not column_names and _are_names(first) else []
     rows = [cells_of(line) for line in tokens[bool(names) :]]
     width = max(map(len, rows), key=Counter(map(len, rows)).__getitem__, default=0)
     columns = [
@@ -96,8 +96,8 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
     sentences = _sentences(head)
     if columns:
         _check_shapes(path, width, sentences)
-    if named or names:
-        token, tag = _named_columns(named or names)
+    if column_names or names:
+        token, tag = _named_columns(column_names or names)
         sentence = next((place for place, name in enumerate(names) if name.upper().startswith("SENTENCE")), -1)
         layout = Layout(shape, token, tag, names, sentence)
     else:
@@ -193,13 +193,13 @@ def _rank(name: str) -> int:
 def _scheme_of(column: Sequence[str]) -> Scheme | None:
     """Return the scheme of a column's tags; None for chunks, other content, or no tag."""
     scheme = find_scheme(Counter(column))
-    marked = [cell for cell in column if cell not in scheme.outside]
-    labels = {label for cell in marked for _, label in split_tag(cell, scheme)}
-    if not labels or not scheme.spelled or labels <= CHUNKS or (scheme.spelled is UNHYPHENATED and len({*marked}) < 2):
+    tags = [cell for cell in column if cell not in scheme.outside]
+    labels = {label for cell in tags for _, label in split_tag(cell, scheme)}
+    if not labels or not scheme.spelled or labels <= CHUNKS or (scheme.spelled is UNHYPHENATED and len({*tags}) < 2):
         return None
     if scheme.spelled in (FEATURE, BRACKETED):
-        return scheme if all("=" in cell or BRACKETED.fullmatch(cell) for cell in marked) else None
-    return scheme if sum(map(bool, map(scheme.spelled.fullmatch, marked))) >= MIN_SHARE * len(marked) else None
+        return scheme if all("=" in cell or BRACKETED.fullmatch(cell) for cell in tags) else None
+    return scheme if sum(map(bool, map(scheme.spelled.fullmatch, tags))) >= MIN_SHARE * len(tags) else None
 
 
 def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, Scheme]) -> int:
@@ -213,9 +213,9 @@ def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[i
     odd = odd or (not last and any(cell[:1] == "(" and cell[-1:] == "*" for cell in chain(*columns)))
     if not tags and not odd:
         return len(columns) - 1
-    which = f"columns {' and '.join(str(place + 1) for place in tags)} have tags" if tags else "no column has tags"
+    problem = f"columns {' and '.join(str(place + 1) for place in tags)} have tags" if tags else "no column has tags"
     raise InputError(
-        f"{path}: {which}, such as B-PER, I-PER and O; name the columns in a first line, such as `# global.columns = "
+        f"{path}: {problem}, such as B-PER, I-PER and O; name the columns in a first line, such as `# global.columns = "
         f"{_columns_line(len(columns), int(0 in tags), next(iter(tags), -1))}`. The columns are {_sample(columns)}"
     )
 

@@ -62,14 +62,14 @@ SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format
 
 def format_of(path: Path) -> Format:
     """Find a file's format, by default JSON; refuse a table that begins like an unsupported format."""
-    named = [candidate for candidate in FORMATS[1:] if path.name.endswith(candidate.suffixes)]
-    if len(named) < 2:
-        return named[0] if named else JSON
+    candidates = [candidate for candidate in FORMATS[1:] if path.name.endswith(candidate.suffixes)]
+    if len(candidates) < 2:
+        return candidates[0] if candidates else JSON
     with path.open("rb") as file:
         begin = file.read(HEAD)
     if why := name_file(begin):
         raise InputError(f"{path}: {why}")
-    return next(candidate for candidate in named if begin.removeprefix(BOM).startswith(candidate.begins))
+    return next(candidate for candidate in candidates if begin.removeprefix(BOM).startswith(candidate.begins))
 
 
 def read_items(path: Path, dataset: str = "", key: str = "", offsets: str = "") -> Iterator[Item]:

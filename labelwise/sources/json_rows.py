@@ -191,5 +191,5 @@ def _may_list(row: bytes) -> bool:
 
 
 def _may_repeat(row: bytes) -> bool:
-    found = PRODIGYS.findall(row)
-    return len({*found}) < len(found) and b'"tokens"' not in row
+    keys = PRODIGYS.findall(row)
+    return len({*keys}) < len(keys) and b'"tokens"' not in row

@@ -78,12 +78,12 @@ def find_repeated(content: bytes) -> str:
 
 def read_elements(path: Path, file: IO[bytes]) -> Iterator[bytes]:
     """Yield the elements of one array, undecoded, in bounded memory."""
-    content, more = b"", file.read(CHUNK).removeprefix(BOM).lstrip()
-    if more[:1] != b"[":
+    content, chunk = b"", file.read(CHUNK).removeprefix(BOM).lstrip()
+    if chunk[:1] != b"[":
         raise _not_an_array(path, "it doesn't begin with [")
-    more = more[1:]
-    while more:
-        content += more
+    chunk = chunk[1:]
+    while chunk:
+        content += chunk
         start = depth = 0
         for piece in PIECE.finditer(content):
             sign = piece[0]
@@ -100,7 +100,7 @@ def read_elements(path: Path, file: IO[bytes]) -> Iterator[bytes]:
                     raise _not_an_array(path, "there is more after its end")
                 return
         content = content[start:]
-        more = file.read(max(CHUNK, len(content)))
+        chunk = file.read(max(CHUNK, len(content)))
     raise _not_an_array(path, "its end is missing")
 
 

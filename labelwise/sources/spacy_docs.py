@@ -60,8 +60,8 @@ def _read_docs(content: bytes, key: str) -> Iterator[Item]:
 
 def _find_problem(number: int, doc: Any, key: str) -> Problem | None:
     """Explain why a Doc's spans are ambiguous; None if they aren't."""
-    named = {**doc.spans, ENTS: doc.ents}
-    groups = {name: {(span.start, span.end, span.label) for span in spans} for name, spans in named.items()}
+    spans_by_name = {**doc.spans, ENTS: doc.ents}
+    groups = {name: {(span.start, span.end, span.label) for span in spans} for name, spans in spans_by_name.items()}
     if key:
         return None if key in groups else Problem(number, Reason.NOT_ANNOTATED, f"it has no spans[{key!r}]")
     read = GOLD if GOLD in groups else ENTS

@@ -55,27 +55,27 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
     most = max(tags, key=tags.__getitem__, default="")
     if most in OTHER_OUTSIDE and not tags.keys() & {"O", "o"}:
         outside |= {most}
-    marked = {tag: n for tag, n in tags.items() if tag not in outside}
-    words = sum(marked.values())
+    span_tags = {tag: n for tag, n in tags.items() if tag not in outside}
+    words = sum(span_tags.values())
 
     def share(fits: Callable[[str], object]) -> float:
-        return sum(n for tag, n in marked.items() if fits(tag)) / max(words, 1)
+        return sum(n for tag, n in span_tags.items() if fits(tag)) / max(words, 1)
 
-    if not marked:
+    if not span_tags:
         return Scheme(PLAIN, outside)
-    if any(tag[0] == "B" for tag in marked) and all(map(UNHYPHENATED.fullmatch, marked)):
+    if any(tag[0] == "B" for tag in span_tags) and all(map(UNHYPHENATED.fullmatch, span_tags)):
         return Scheme(UNHYPHENATED, outside)
-    if any(map(FEATURE.fullmatch, marked)) and share(lambda tag: "=" in tag) >= MIN_SPELLED:
+    if any(map(FEATURE.fullmatch, span_tags)) and share(lambda tag: "=" in tag) >= MIN_SPELLED:
         return Scheme(FEATURE, outside)
-    if any(tag.startswith("(") for tag in marked) and share(BRACKETED.fullmatch) >= MIN_SPELLED:
+    if any(tag.startswith("(") for tag in span_tags) and share(BRACKETED.fullmatch) >= MIN_SPELLED:
         return Scheme(BRACKETED, outside)
-    recurring = find_recurring(marked)
-    middle = any(tag[:2] in ("M-", "W-") and tag[2:] in recurring for tag in marked)
+    recurring = find_recurring(span_tags)
+    middle = any(tag[:2] in ("M-", "W-") and tag[2:] in recurring for tag in span_tags)
     plain = MIDDLE if middle else PLAIN
     if recurring or share(plain.fullmatch) >= 0.5:
         return Scheme(plain, outside)
     for spelled in (BELOW, BEHIND, LOWER_CASE):
-        if share(spelled.fullmatch) >= MIN_SPELLED and find_recurring(marked, spelled):
+        if share(spelled.fullmatch) >= MIN_SPELLED and find_recurring(span_tags, spelled):
             return Scheme(spelled, outside)
     return Scheme(None, outside)
 
@@ -144,14 +144,14 @@ def read_tagged(
         return Problem(line, Reason.MALFORMED, "`tokens` isn't a list of strings")
     if not isinstance(tags, list) or len(tags) != len(tokens):
         return Problem(line, Reason.MALFORMED, f"`ner_tags` isn't a list of {len(tokens)} tags")
-    named = name_tags(tags, names)
-    scheme = scheme or find_scheme(Counter(tag for tag in named if isinstance(tag, str)))
-    nameless = [tag for tag in named if not isinstance(tag, str) or (tag.isdigit() and tag not in scheme.outside)]
+    named_tags = name_tags(tags, names)
+    scheme = scheme or find_scheme(Counter(tag for tag in named_tags if isinstance(tag, str)))
+    nameless = [tag for tag in named_tags if not isinstance(tag, str) or (tag.isdigit() and tag not in scheme.outside)]
     if nameless:
         why = f"the tag {nameless[0]!r} has no name; write the tags' names, or Parquet with them"
         return Problem(line, Reason.MALFORMED, why)
-    begun = sum(prefix in "BUSW" for tag in named for prefix, _ in split_tag(tag, scheme))
-    return Converted(tagged_row(tokens, named, scheme=scheme), there=begun, what="tags that begin a span")
+    begun = sum(prefix in "BUSW" for tag in named_tags for prefix, _ in split_tag(tag, scheme))
+    return Converted(tagged_row(tokens, named_tags, scheme=scheme), there=begun, what="tags that begin a span")
 
 
 def decode_tags(tags: Iterable[str], scheme: Scheme = BIO) -> Iterator[tuple[int, int, str]]:

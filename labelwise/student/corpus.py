@@ -82,9 +82,9 @@ def make_student_corpus(
         left, or `predict_files` fails.
     """
     check_replaceable(out, (MANIFEST, "tokenizer.json"), "corpus")
-    manifest, made = read_manifest(corpus), digest_folder(teacher)
+    manifest, teacher_digest = read_manifest(corpus), digest_folder(teacher)
     use_gpu(gpu_id)
-    nlp, settings = hold_pipeline(teacher.absolute(), made), msgspec.convert(manifest.settings, Settings)
+    nlp, settings = hold_pipeline(teacher.absolute(), teacher_digest), msgspec.convert(manifest.settings, Settings)
     known = entity_labels(nlp) - {*excluded_labels_of(nlp)}
     labels = [label for label in manifest.labels if label in known]
     if not labels or (settings.coverage != "by-label" and labels != manifest.labels):
@@ -92,7 +92,7 @@ def make_student_corpus(
         raise InputError(f"{teacher}: it hasn't learned {unknown}; name another `teacher` in project.yml")
     predicted = out.with_name("predicted")
     mark = predicted / FOLDER_MARK
-    if mark.is_file() and msgspec.json.decode(mark.read_bytes()) != made_by(made):
+    if mark.is_file() and msgspec.json.decode(mark.read_bytes()) != made_by(teacher_digest):
         remove(predicted)
     problems, train = Counter[str](), manifest.splits["train"]
     texts = train.texts
@@ -100,7 +100,7 @@ def make_student_corpus(
     for done in progress(parts, "predict", count_raw_texts(inputs), Done.size):
         problems, texts = problems + done.problems, texts + done.texts
     # The folder may have predictions of raw texts that were deleted since.
-    files = [predicted / job.name for job in plan_jobs(teacher, made, inputs)]
+    files = [predicted / job.name for job in plan_jobs(teacher, teacher_digest, inputs)]
     with unchanged(corpus), atomic(out, folders=[out]) as [folder]:
         for name in ("dev", "test", "labels"):
             shutil.copytree(corpus / name, folder / name)
@@ -113,11 +113,11 @@ def make_student_corpus(
         left_out = scatter(files, corpus, settings.near_similarity, scratch, bits)
         written, counts, keys = write_train(corpus, scratch / "buckets", bits, labels, folder / "train")
         if not counts["texts"]:
-            told = ", ".join(f"{n:,} {why}" for why, n in left_out.items()) or "there are none"
-            raise InputError(f"{', '.join(map(printable, inputs))}: no text is left ({told}); put others there")
+            reasons = ", ".join(f"{n:,} {why}" for why, n in left_out.items()) or "there are none"
+            raise InputError(f"{', '.join(map(printable, inputs))}: no text is left ({reasons}); put others there")
         raw = RawTexts(
             teacher=teacher.name if teacher.is_absolute() else teacher.as_posix(),
-            pipeline=made,
+            pipeline=teacher_digest,
             corpus=digest_partitions(manifest.partitions),
             labels=labels,
             texts=counts["texts"],
@@ -125,7 +125,7 @@ def make_student_corpus(
             left_out=dict(sorted((left_out + Counter({"twice among raw texts": counts["twice"]})).items())),
         )
         sizes = SplitCounts(train.texts + raw.texts, train.words + raw.words, keys)
-        others = {name: one for name, one in manifest.partitions.items() if not name.startswith("train/")}
+        others = {name: digest for name, digest in manifest.partitions.items() if not name.startswith("train/")}
         whole = msgspec.structs.replace(
             manifest,
             settings=manifest.settings | {"raw": msgspec.to_builtins(raw)},
@@ -213,16 +213,16 @@ def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Pat
                 left_out[why] += 1
             else:
                 lines[bucket_of(doc.text, bits)].append(encode_prediction(doc) + b"\n")
-        for number, some in lines.items():
+        for number, lines_of_bucket in lines.items():
             with (scratch / "buckets" / f"{number}").open("ab") as file:
-                file.writelines(some)
+                file.writelines(lines_of_bucket)
     return left_out
 
 
 def answer(doc: PredictedDoc, taught: Sequence[str], labels: Sequence[str], settings: Settings) -> StoredDoc:
     """Make the Doc of a text whose predictions are a complete answer for the teacher's labels."""
-    found = [span[:3] for span in doc.found] or doc.predicted
-    task = Task(1, doc.text, tuple(Span(*span) for span in found if span[2] in taught))
+    predicted = [span[:3] for span in doc.found] or doc.predicted
+    task = Task(1, doc.text, tuple(Span(*span) for span in predicted if span[2] in taught))
     merged = merge_text(doc.text, [make_answer(0, task, DataSet(name="raw", labels=tuple(taught)), SOURCE)], settings)
     unmarked: Unmarked = "outside" if len(taught) == len(labels) else "missing"
     return to_doc(load_tokenizer(settings), merged, labels, settings, unmarked).doc

@@ -33,18 +33,18 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
                 for text in chain([first], islice(texts, MAX_SIGNED - 1)):
                     signed.write(np.array([(*write_place(place_of(text, source)), sign(text))], SIGNED).tobytes())
     pairs = [pair for pair in find_pairs(files, similarity) if pair.one.source == HELD < pair.other.source]
-    found = {pair.other.key: "nearly equal to a text of dev or test" for pair in pairs}
+    reasons = {pair.other.key: "nearly equal to a text of dev or test" for pair in pairs}
     parts = make_parts(held(), HELD)
     for text in raw():
         if next(contained(form_of(text), *parts), None) is not None:
-            found.setdefault(text_key(text), "contains a text of dev or test")
+            reasons.setdefault(text_key(text), "contains a text of dev or test")
     texts = raw()
     for first in texts:
         parts = make_parts(chain([first], islice(texts, MAX_PARTS - 1)), RAW)
         for text in held():
             for _, part in contained(form_of(text), *parts):
-                found.setdefault(part["key"].tobytes(), "part of a text of dev or test")
-    return found
+                reasons.setdefault(part["key"].tobytes(), "part of a text of dev or test")
+    return reasons
 
 
 def place_of(text: str, source: int) -> Text:

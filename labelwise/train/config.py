@@ -53,10 +53,10 @@ def read_settings(config: TrainingConfig) -> Config:
             raise InputError(f"{file.path} needs the package {package}: {remedy}")
     lang, rules = read_tokenizer(config.corpus / "tokenizer.json")
     settings.setdefault("paths", {})["corpus"], settings["nlp"]["lang"] = str(config.corpus), lang
-    own = settings["nlp"].get("tokenizer", DEFAULT_TOKENIZER)
-    if own == DEFAULT_TOKENIZER:
-        settings["nlp"]["tokenizer"] = rules.block or own
-    elif rules.block and own.get("@tokenizers") != rules.block["@tokenizers"]:
+    tokenizer = settings["nlp"].get("tokenizer", DEFAULT_TOKENIZER)
+    if tokenizer == DEFAULT_TOKENIZER:
+        settings["nlp"]["tokenizer"] = rules.block or tokenizer
+    elif rules.block and tokenizer.get("@tokenizers") != rules.block["@tokenizers"]:
         raise file.error(
             "nlp.tokenizer",
             f"{config.corpus} was merged with {rules.block}; take that of the corpus: delete the block, or write "

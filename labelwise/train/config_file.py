@@ -123,9 +123,9 @@ class ConfigFile(NamedTuple):
             key, problem = self.locate(*map(str, report["loc"])), PLACE.sub("", report["msg"])
         else:
             quoted, words = QUOTED.findall(problem), problem.split()  # a value, a key's name, or a component's
-            named = [self.find_value(word) or self.locate(word) for word in quoted]
-            named += [self.find_value(word) or f"components.{word}" for word in words]
-            key = next((name for name in named if has_key(self.raw, name)), "")
+            keys = [self.find_value(word) or self.locate(word) for word in quoted]
+            keys += [self.find_value(word) or f"components.{word}" for word in words]
+            key = next((name for name in keys if has_key(self.raw, name)), "")
         return self.error(key, f"{problem}; correct it")
 
     def locate(self, *path: str) -> str:
@@ -144,7 +144,9 @@ class ConfigFile(NamedTuple):
         key (str): last part of its name, if known.
         """
         values = flatten(self.raw.interpolate()).items()
-        return next((name for name, one in values if one == value and f".{name}".endswith(f".{key}" * bool(key))), "")
+        return next(
+            (name for name, other in values if other == value and f".{name}".endswith(f".{key}" * bool(key))), ""
+        )
 
     def override(self, overrides: Mapping[str, Any]) -> Config:
         """Copy the values, with others for some keys.
@@ -331,11 +333,11 @@ def check_types(file: ConfigFile) -> None:
         try:
             schema.model_validate(values)
         except ValidationError as error:
-            for one in error.errors():
-                keys = (".".join(map(str, [name, *one["loc"][:depth]])) for depth in (2, 1))
-                if one["type"] != "missing":  # spaCy adds what a config lacks
+            for detail in error.errors():
+                keys = (".".join(map(str, [name, *detail["loc"][:depth]])) for depth in (2, 1))
+                if detail["type"] != "missing":  # spaCy adds what a config lacks
                     key = next(key for key in keys if has_key(settings, key))
-                    raise file.error(key, f"{one['msg']}; correct it") from error
+                    raise file.error(key, f"{detail['msg']}; correct it") from error
 
 
 def check_arguments(file: ConfigFile, settings: Config) -> None:

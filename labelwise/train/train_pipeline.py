@@ -114,8 +114,8 @@ def train_pipeline(
         checkpoint = training.checkpoint
         remove(checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
         saving = (sibling(checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
-        for left in (*([] if keeps else [checkpoint]), *saving):
-            remove(left)
+        for leftover in (*([] if keeps else [checkpoint]), *saving):
+            remove(leftover)
         if keeps:
             keep_ended(training, outputs[0])
         points = getattr(training.nlp.get_pipe("ner"), "cfg", {}).get("points", {})

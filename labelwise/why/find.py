@@ -127,8 +127,8 @@ def find_shown(corpus: Path, asked: str) -> list[str]:
 def _accounts(group: Group, keys: Collection[str]) -> Iterator[Account]:
     if not keys:
         return
-    wanted = pa.array(sorted(keys), pa.string())
-    texts, rows, spans = (table.filter(pc.is_in(table["text"], wanted)).to_pylist() for table in group)
+    key_array = pa.array(sorted(keys), pa.string())
+    texts, rows, spans = (table.filter(pc.is_in(table["text"], key_array)).to_pylist() for table in group)
     by_text = [{key: [*found] for key, found in groupby(table, lambda row: row["text"])} for table in (rows, spans)]
     for text in texts:
         own_rows, own_spans = (table.get(text["text"], []) for table in by_text)

@@ -72,8 +72,10 @@ def explain(model: Path, corpus: Path, texts: Sequence[str], at: int | None = No
         places = [(span.start, span.end, label) for (span, _), label in zip(spans, labels, strict=True)]
         gradients = [*span_gradients(ner, [doc], places)] if places else []
         spans_of_texts.append([*zip(spans, labels, gradients, strict=True)])
-    wanted = [span for spans in spans_of_texts for span in spans]
-    by_span = iter(rank(nlp, corpus, [label for _, label, _ in wanted], np.array([row for *_, row in wanted])))
+    predicted_spans = [span for spans in spans_of_texts for span in spans]
+    by_span = iter(
+        rank(nlp, corpus, [label for _, label, _ in predicted_spans], np.array([row for *_, row in predicted_spans]))
+    )
     return [
         [PredictedSpan(span.start_char, span.end_char, span.label_, p, next(by_span)) for (span, p), *_ in spans]
         for spans in spans_of_texts
@@ -101,7 +103,7 @@ def rank(nlp: Language, corpus: Path, labels: Sequence[int], gradients: np.ndarr
     if not labels:
         return best
     name, ner = find_recognizer(nlp)
-    rows, wanted = np.array(labels), unit(gradients)
+    rows, directions = np.array(labels), unit(gradients)
     stored = (doc for one in find_partitions(corpus / "train") for doc in read_stored_docs(one) if len(doc))
     for batch, made in predict_batches(nlp, stored, len, without=[name]):
         spans = [*learned_spans(batch, ner.labels, {*labels})]
@@ -109,12 +111,12 @@ def rank(nlp: Language, corpus: Path, labels: Sequence[int], gradients: np.ndarr
         if not places:
             continue
         numbers, docs = np.array(places)[:, 2], [*made]
-        scores = wanted @ unit(span_gradients(ner, docs, places)).T  # (gradients, spans)
+        scores = directions @ unit(span_gradients(ner, docs, places)).T  # (gradients, spans)
         scores[(rows[:, None] != numbers) | (scores <= 0)] = -1
-        for found, row in zip(best, scores, strict=True):
+        for best_of_span, row in zip(best, scores, strict=True):
             new = [at for at in np.argsort(-row, kind="stable")[:MOST].tolist() if row[at] > 0]
             placed = [TrainSpan(float(row[at]), *locate(*spans[at][1:])) for at in new]
-            found[:] = nlargest(MOST, [*found, *placed], key=lambda one: one.score)
+            best_of_span[:] = nlargest(MOST, [*best_of_span, *placed], key=lambda one: one.score)
     return best
 
 

@@ -83,15 +83,15 @@ def tell_span(account: Account, span: Row, settings: Mapping[str, Any]) -> Itera
         notes.append("learned by a head for each label")
     if account.doc and span["reason"] in (Reason.MISALIGNED, Reason.REJECTED_MISALIGNED):
         notes.append(f"inside {_tokens(account.doc, span)}")
-    said = "; ".join((queries.describe(span), *notes))
-    yield f"    {own}{_span(span)}: {said}"
+    outcome = "; ".join((queries.describe(span), *notes))
+    yield f"    {own}{_span(span)}: {outcome}"
     if kept := account.kept_span(span):
-        of = account.row_of(kept)
-        yield f"      instead: {_span(kept) + ', ' if 'label' in kept else ''}{_place(kept)}{_by(of)}"
+        kept_row = account.row_of(kept)
+        yield f"      instead: {_span(kept) + ', ' if 'label' in kept else ''}{_place(kept)}{_by(kept_row)}"
     if review := account.review_of(span):
         yield f"      decided by a review: {_place(review)}{_by(review)}"
-    elif by := decider(span["reason"], settings, span["dataset"]):
-        yield f"      {by}"
+    elif setting := decider(span["reason"], settings, span["dataset"]):
+        yield f"      {setting}"
 
 
 def tell_predicted(
@@ -120,15 +120,15 @@ def _tell_annotated(account: Account, annotated: TrainSpan, settings: Mapping[st
         overlaps = span["start"] is not None and span["start"] < annotated.end and annotated.start < span["end"]
         counts = span["reason"] == Reason.ENTITY or span["learned"]
         if same and overlaps and counts and span["label"] == annotated.label:
-            by = decider(span["reason"], settings, span["dataset"])
+            setting = decider(span["reason"], settings, span["dataset"])
             moved = ["moved to whole tokens by `alignment`"] if span["realigned"] else []
             row = account.row_of(span)
-            yield f"      {'; '.join([_place(span) + _by(row), *moved, *filter(None, [by])])}"
+            yield f"      {'; '.join([_place(span) + _by(row), *moved, *filter(None, [setting])])}"
             for other in account.spans:
                 if other["kept_span"] == span["span"] and other["reason"] != Reason.DUPLICATE:
-                    by = decider(other["reason"], settings, other["dataset"])
-                    said = "; ".join(filter(None, [queries.describe(other), by]))
-                    yield f"        instead of {_span(other)}, {_place(other)}: {said}"
+                    setting = decider(other["reason"], settings, other["dataset"])
+                    outcome = "; ".join(filter(None, [queries.describe(other), setting]))
+                    yield f"        instead of {_span(other)}, {_place(other)}: {outcome}"
 
 
 def _span(span: Row) -> str:

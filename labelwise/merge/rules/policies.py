@@ -54,13 +54,13 @@ def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
     policy (str): for the rest. If it keeps an answer of a dataset with its own policy, all answers chosen by that
         count.
     """
-    own: dict[str, list[Answer]] = {}
+    by_policy: dict[str, list[Answer]] = {}
     for answer in group:
         if answer.dataset.duplicates:
-            own.setdefault(answer.dataset.name, []).append(answer)
-    if not own:
+            by_policy.setdefault(answer.dataset.name, []).append(answer)
+    if not by_policy:
         return DUPLICATES[policy](group)
-    chosen = {name: DUPLICATES[answers[0].dataset.duplicates](answers) for name, answers in own.items()}
+    chosen = {name: DUPLICATES[answers[0].dataset.duplicates](answers) for name, answers in by_policy.items()}
     others = [answer for answer in group if not answer.dataset.duplicates]
     if not others and len(chosen) == 1:
         return next(iter(chosen.values()))
