@@ -126,7 +126,7 @@ def test_a_corpus_that_a_merge_is_replacing_is_refused_and_can_be_merged_again(m
 
 @pytest.mark.parametrize("large", [1, 10**9])
 def test_how_many_buckets_there_are_changes_nothing(merging, monkeypatch, large):
-    random_datasets(merging, 1)
+    random_datasets(merging, 1, texts=30)
     # Answers without a time, so lines decide, with many lines between them; and problems at the end.
     rows = [task("0 big", (0, 1)), *({"text": f"t {i}"} for i in range(50)), {"text": "0 big"}, "", "{oops"]
     merging.add("again", ["A"], [*rows, {"text": "x", "spans": [{"start": 9}]}])

@@ -73,12 +73,12 @@ def test_a_text_that_no_source_has_twice_keeps_its_key_its_split_and_its_bytes(m
 def test_neither_buckets_nor_workers_change_what_is_joined(merging, monkeypatch, large):
     rng = random.Random(0)
     for name in "abc":
-        texts = [rng.choice(WAYS).format(f"text {rng.randrange(80)}") for _ in range(120)]
+        texts = [rng.choice(WAYS).format(f"text {rng.randrange(30)}") for _ in range(45)]
         merging.add(
             name, [name.upper()], [task(text, (text.index("t"), len(text)), label=name.upper()) for text in texts]
         )
     ledger = merging.run("whole", docs_per_partition=10)
-    assert ledger.texts.total() + ledger.same_texts > ledger.texts.total() == len(merging.docs("whole")) <= 80
+    assert ledger.texts.total() + ledger.same_texts > ledger.texts.total() == len(merging.docs("whole")) <= 30
     patch_merge(monkeypatch, WAITING_BYTES=3000, SOURCE_BYTES=500, **dict.fromkeys(LIMITS, large))
     for workers in (1, 2):
         assert merging.run(f"{workers}", docs_per_partition=10, workers=workers) == ledger

@@ -62,8 +62,6 @@ def choose_duplicates(group: Sequence[Answer], policy: str) -> list[Answer]:
         return DUPLICATES[policy](group)
     chosen = {name: DUPLICATES[answers[0].dataset.duplicates](answers) for name, answers in by_policy.items()}
     others = [answer for answer in group if not answer.dataset.duplicates]
-    if not others and len(chosen) == 1:
-        return next(iter(chosen.values()))
     last = {name: by_time(answers)[-1] for name, answers in chosen.items()}
     kept = {answer.number for answer in DUPLICATES[policy]([*others, *last.values()])}
     together = [answer for name, answers in chosen.items() if last[name].number in kept for answer in answers]
