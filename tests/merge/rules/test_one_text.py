@@ -5,6 +5,7 @@ import pytest
 from labelwise.corpus.annotation import annotation_of
 from labelwise.corpus.manifest import read_manifest
 from labelwise.merge.rules.policies import Policies
+from labelwise.merge.rules.to_doc import overlap_kind
 from tests.conftest import task
 
 TEXT = "Add 5 mL of Jordan water."
@@ -55,6 +56,18 @@ def test_which_of_overlapping_spans_are_entities(overlap, kept, merging):
     merging.run(policies=Policies(overlap=overlap))
     ((_, doc),) = merging.docs().values()
     assert ([ent.text for ent in doc.ents], annotation_of(doc).doc) == (kept, "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("kind", "places"),
+    [
+        ("same span", [(4, 8)]),
+        ("nested", [(4, 6), (6, 8), (4, 9), (2, 8), (2, 9), (5, 7)]),
+        ("crossing", [(2, 6), (6, 9)]),
+    ],
+)
+def test_spans_overlap_in_three_ways_whichever_is_longer(kind, places):
+    assert {overlap_kind((*place, "A"), (4, 8, "B")) for place in places} == {kind}
 
 
 @pytest.mark.parametrize(
