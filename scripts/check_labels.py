@@ -1,4 +1,4 @@
-"""Find annotations that contradict the others: the cases that a report's page shows."""
+"""Find annotations that contradict the others, for the report."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,7 @@ Option = typer.Option
 
 
 def check_labels_cli(
-    corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
+    corpus: Annotated[Path, typer.Argument(help="Folder of the merged corpus")],
     out: Annotated[Path, Option(help="Folder for the findings")],
     config: Annotated[
         Path | None,
@@ -28,7 +28,7 @@ def check_labels_cli(
     seed: Annotated[int, Option(help="Random seed")] = 0,
     workers: Annotated[int, Option(help="Pipelines to train at the same time")] = 1,
 ) -> None:
-    """Find annotations that contradict the others: the cases that a report's page shows."""
+    """Find annotations that contradict the others, for the report."""
     with user_errors("Nothing was checked"):
         folds = None
         if config:

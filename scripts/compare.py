@@ -23,12 +23,14 @@ def compare_cli(
     revisions: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Git revisions, or DVC experiments; the first is the baseline. main:small has its pipeline"
+            help="Git revisions, or DVC experiments; the first is the baseline. main:small names a pipeline, too"
         ),
     ] = None,
     pipeline: Annotated[str, Option(help="Which pipeline's results to compare")] = "cpu",
     spans: Annotated[bool, Option("--spans", help="List the errors that only one of two revisions makes")] = False,
-    find: Annotated[str, Option(help="As --spans, but those with these words: fixed, new, a label, of the text")] = "",
+    find: Annotated[
+        str, Option(help="Like --spans, only errors with these words: fixed, new, a label, or words of the text")
+    ] = "",
     format: Annotated[Literal["table", "json"], Option(help="A table, or JSON")] = "table",
 ) -> None:
     """Compare the results of git revisions; a single one, HEAD by default, is compared with the workspace."""

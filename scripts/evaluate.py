@@ -21,11 +21,11 @@ Option = typer.Option
 def evaluate_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a config, such as cpu: training/cpu, metrics/cpu.json")],
     split: Annotated[
-        Path | None, Option(help="Split of a merged corpus; corpus/test, with corpus/dev beside it, if not given")
+        Path | None, Option(help="Split of a merged corpus; default: corpus/test, with corpus/dev")
     ] = None,
     model: Annotated[Path | None, Option(help="Folder of another pipeline")] = None,
-    predictions: Annotated[Path | None, Option(help="JSONL file for predictions, with the gold, to export")] = None,
-    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; by the config if not given")] = None,
+    predictions: Annotated[Path | None, Option(help="JSONL file for predictions and gold, to export")] = None,
+    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; default: the config's")] = None,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
     other_tokens: Annotated[
         bool, Option("--other-tokens", help="Accept a pipeline whose tokens aren't the corpus's")

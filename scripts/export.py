@@ -1,4 +1,4 @@
-"""Send spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
+"""Export spans to an annotation tool: brat, Prodigy, Label Studio or doccano."""
 
 from pathlib import Path
 from textwrap import indent
@@ -21,17 +21,17 @@ from labelwise.sources.brat import BratOptions
 def export_cli(
     source: Annotated[
         Path,
-        typer.Argument(help="Merged corpus, folder of tasks of convert-brat, or predictions, a JSONL file or a folder"),
+        typer.Argument(help="Merged corpus, folder of convert-brat's tasks, or predictions (JSONL file or folder)"),
     ],
     out: Annotated[Path, typer.Argument(help="Folder to write; an earlier export there is replaced")],
     format: Annotated[ExportFormat, typer.Option(help="The tool's format; `texts` has no spans")] = "brat",
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
     dropped: Annotated[
         bool,
-        typer.Option("--dropped", help="Only dropped spans, each with the one that was kept; format prodigy"),
+        typer.Option("--dropped", help="Only dropped spans, each with the kept one; format prodigy"),
     ] = False,
     disagreements: Annotated[
-        bool, typer.Option("--disagreements", help="Only what annotators annotated differently; format prodigy")
+        bool, typer.Option("--disagreements", help="Only disagreements between annotators; format prodigy")
     ] = False,
     originals: Annotated[
         Path | None,
@@ -43,12 +43,11 @@ def export_cli(
     project: Annotated[
         Path | None,
         typer.Option(
-            help="project.yml with the section brat, and whose tokenizer makes the tokens; by default ./project.yml, "
-            "and the corpus's tokenizer"
+            help="project.yml with section brat and tokenizer; default: ./project.yml, with the corpus's tokenizer"
         ),
     ] = None,
 ) -> None:
-    """Send spans back to where people annotate: to brat, Prodigy, Label Studio or doccano."""
+    """Export spans to an annotation tool: brat, Prodigy, Label Studio or doccano."""
     documents = None
     with user_errors("Nothing was exported"):
         if dropped or disagreements:

@@ -1,4 +1,4 @@
-"""Put the decisions that a report's page has saved where the merge reads them."""
+"""Import the decisions saved by a report's page, for the next merge."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,11 +16,11 @@ FOLDER = Path("assets") / "decisions"
 def import_decisions_cli(
     file: Annotated[
         Path,
-        typer.Argument(help="The decisions.jsonl that a report's page has saved, such as in your downloads"),
+        typer.Argument(help="decisions.jsonl, saved by a report's page, for example in your downloads"),
     ],
     project_root: Annotated[Path, typer.Option(help="Folder of the project")] = Path(),
 ) -> None:
-    """Put the decisions that a report's page has saved where the merge reads them."""
+    """Import the decisions saved by a report's page, for the next merge."""
     with user_errors("No decision was imported"):
         if not (project_root / "project.yml").is_file():
             raise InputError(f"{project_root}: there is no project.yml; give the project's folder as --project-root")

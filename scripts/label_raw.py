@@ -1,4 +1,4 @@
-"""Make the corpus of a student: the gold of the merged corpus, and raw texts as a teacher annotates them."""
+"""Make the corpus of a student: the merged corpus's gold, and a teacher's predictions of raw texts."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,11 +18,11 @@ def label_raw_cli(
     student: Annotated[str, typer.Argument(help="Name of a config, such as student: training/student/corpus")],
     teacher: Annotated[str, Option(help="Name of a trained pipeline, such as small; or its folder")] = "small",
     inputs: Annotated[Path, Option(help="Folder of raw texts, .txt or .jsonl")] = Path("assets/raw"),
-    corpus: Annotated[Path, Option(help="Folder that the merge wrote")] = Path("corpus"),
-    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; by the config if not given")] = None,
+    corpus: Annotated[Path, Option(help="Folder of the merged corpus")] = Path("corpus"),
+    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; default: the config's")] = None,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
 ) -> None:
-    """Make the corpus of a student: the gold of the merged corpus, and raw texts as a teacher annotates them."""
+    """Make the corpus of a student: the merged corpus's gold, and a teacher's predictions of raw texts."""
     out, model = Path("training", student, "corpus"), Path("training", teacher, "model-best")
     model = model if model.is_dir() else Path(teacher)
     with user_errors("No raw text was annotated"):

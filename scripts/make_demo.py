@@ -19,10 +19,11 @@ def make_demo_cli(
     docs: Annotated[int, typer.Option(min=1, help="Number of documents.")] = 400,
     labels: Annotated[int, typer.Option(min=1, max=len(LABELS), help="Number of labels.")] = len(LABELS),
     words: Annotated[
-        int | None, typer.Option(min=1, help="About how many words and marks in a document; 100 to 300 if not given.")
+        int | None,
+        typer.Option(min=1, help="Approximate words and punctuation marks of a document; default: 100 to 300."),
     ] = None,
-    noise: Annotated[float, typer.Option(min=0, max=1, help="Share of the tags that are wrong.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Seed of all that is random; document N depends only on it and on N.")] = 0,
+    noise: Annotated[float, typer.Option(min=0, max=1, help="Share of wrong tags.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Random seed; document N depends on it and N alone.")] = 0,
 ) -> None:
     """Write a demo corpus of texts from six domains, annotated with up to twenty labels."""
     with user_errors("No demo corpus was made"):

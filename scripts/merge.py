@@ -29,10 +29,10 @@ def merge_cli(
         list[Path], typer.Argument(metavar="DATASETS.yml...", help="Declarations, or folders with one")
     ],
     out: Annotated[Path, typer.Argument(help="Folder for train, dev, test, labels and the manifest")],
-    decisions: Annotated[Path | None, Option(help="Folder where `import_decisions` has put decisions")] = None,
+    decisions: Annotated[Path | None, Option(help="Folder of imported decisions")] = None,
     metrics: Annotated[Path | None, Option(help="JSON file for the ledger")] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `merge`")] = None,
-    workers: Annotated[int, Option(help="Processes; 0 for one per core that they may use")] = 0,
+    workers: Annotated[int, Option(help="Processes; 0 for one per usable core")] = 0,
     strict: Annotated[bool, Option("--strict", help="Fail without output if a row or a span can't be used")] = False,
 ) -> None:
     """Merge datasets into one corpus of partitioned .spacy files."""

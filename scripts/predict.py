@@ -1,4 +1,4 @@
-"""Predict raw texts with a trained pipeline, any number of them."""
+"""Predict any number of raw texts with a trained pipeline."""
 
 from collections import Counter
 from pathlib import Path
@@ -19,15 +19,15 @@ Option = typer.Option
 
 def predict_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a trained pipeline, such as cpu; or its folder")],
-    inputs: Annotated[list[Path], typer.Argument(help="Folders, .txt or .jsonl files, the latter also .gz")],
+    inputs: Annotated[list[Path], typer.Argument(help="Folders, or .txt, .jsonl or .jsonl.gz files")],
     out: Annotated[
         Path,
         Option(help="JSONL file, such as raw.jsonl; or a folder, with a file for each input, to stop and resume"),
     ],
-    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; by the config if not given")] = None,
+    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; default: the config's")] = None,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,
 ) -> None:
-    """Predict raw texts with a trained pipeline, any number of them."""
+    """Predict any number of raw texts with a trained pipeline."""
     problems: Counter[str] = Counter()
     texts = words = 0
     model = Path("training", pipeline, "model-best")

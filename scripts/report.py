@@ -24,9 +24,7 @@ Option = typer.Option
 
 def report_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a config, such as cpu: report/cpu.html")],
-    root: Annotated[
-        Path, Option(help="Folder of the project; its project.yml, if there is one, has a section `report`")
-    ] = Path(),
+    root: Annotated[Path, Option(help="Folder of the project; its project.yml may have a section `report`")] = Path(),
 ) -> None:
     """Write the report of a pipeline: one HTML page that says what to do next."""
     out = root / "report" / f"{pipeline}.html"

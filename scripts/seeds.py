@@ -1,4 +1,4 @@
-"""Train with other seeds, to see how far F1 varies between trainings: what a star of `compare` needs."""
+"""Train with other seeds, to measure how much F1 varies; `compare` needs this for its stars."""
 
 import hashlib
 from pathlib import Path
@@ -29,11 +29,13 @@ Option = typer.Option
 
 def seeds_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a trained pipeline, such as cpu")],
-    corpus: Annotated[Path | None, Option(help="Folder of the corpus; by the config if not given")] = None,
-    seeds: Annotated[int, Option(min=2, help="Trainings in all, with the pipeline's seed and the next ones")] = 3,
+    corpus: Annotated[Path | None, Option(help="Folder of the corpus; default: the config's")] = None,
+    seeds: Annotated[
+        int, Option(min=2, help="Number of trainings: the pipeline's, and others with the next seeds")
+    ] = 3,
     workers: Annotated[int, Option(help="Processes that share each batch, and predict")] = 1,
 ) -> None:
-    """Train with other seeds, to see how far F1 varies between trainings: what a star of `compare` needs."""
+    """Train with other seeds, to measure how much F1 varies; `compare` needs this for its stars."""
     config, model = Path("configs", f"{pipeline}.cfg"), Path("training", pipeline, "model-best")
     corpus = corpus or corpus_of(config)
     table, scores = model.with_name("seeds.parquet"), Path("metrics", f"{pipeline}_seeds.json")

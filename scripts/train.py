@@ -21,11 +21,11 @@ Option = typer.Option
 
 def train_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a config, such as cpu: configs/cpu.cfg, training/cpu")],
-    corpus: Annotated[Path | None, Option(help="Folder of the corpus; by the config if not given")] = None,
+    corpus: Annotated[Path | None, Option(help="Folder of the corpus; default: the config's")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
-    max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
-    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; by the config if not given")] = None,
-    gpus: Annotated[int, Option(help="GPUs of this machine that share each batch, those numbered from 0")] = 1,
+    max_steps: Annotated[int, Option(help="Number of updates; 0 for the config's")] = 0,
+    gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; default: the config's")] = None,
+    gpus: Annotated[int, Option(help="GPUs that share each batch, numbered from 0")] = 1,
     workers: Annotated[int, Option(help="Processes that share each batch on the CPU")] = 1,
     resume: Annotated[bool, Option("--resume", help="Resume the same training from its last checkpoint")] = False,
 ) -> None:

@@ -25,9 +25,9 @@ Option = typer.Option
 
 def train_curve_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a trained pipeline, such as cpu")],
-    corpus: Annotated[Path | None, Option(help="Folder of the corpus; by the config if not given")] = None,
+    corpus: Annotated[Path | None, Option(help="Folder of the corpus; default: the config's")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,
-    max_steps: Annotated[int, Option(help="Number of updates; 0 for what the config says")] = 0,
+    max_steps: Annotated[int, Option(help="Number of updates; 0 for the config's")] = 0,
     workers: Annotated[int, Option(help="Processes that share each batch, and predict")] = 1,
 ) -> None:
     """Train on a quarter and on half of train, to estimate the gain from doubling the texts."""

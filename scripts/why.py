@@ -1,4 +1,4 @@
-"""Show what became of each annotation of a line, a document or words, and why."""
+"""Show what happened to each annotation of a line, a document or words, and why."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -26,20 +26,20 @@ DATASETS = ("corpus/tasks", "assets/prodigy", "assets/demo/prodigy")  # as in pr
 
 
 def why_cli(
-    corpus: Annotated[Path, typer.Argument(help="Folder that the merge wrote")],
+    corpus: Annotated[Path, typer.Argument(help="Folder of the merged corpus")],
     asked: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[PLACE|WORDS]...",
             help="A file with a line, such as assets/prodigy/org.jsonl:17, a document's name, or words of a text; "
-            "without any, what import checks found",
+            "default: the findings of import checks",
             show_default=False,
         ),
     ] = None,
     datasets: Annotated[
         list[Path] | None,
         typer.Option(
-            help=f"Declarations, or folders with one, whose sources are searched for words; else {', '.join(DATASETS)}",
+            help=f"Declarations, or folders with one: sources to search for words; default: {', '.join(DATASETS)}",
             show_default=False,
         ),
     ] = None,
@@ -54,9 +54,7 @@ def why_cli(
     ] = None,
     at: Annotated[
         int | None,
-        typer.Option(
-            help="With --predicted, only the spans that have the character at this offset", show_default=False
-        ),
+        typer.Option(help="With --predicted, only spans over the character at this offset", show_default=False),
     ] = None,
     project: Annotated[
         Path | None,
@@ -66,7 +64,7 @@ def why_cli(
         ),
     ] = None,
 ) -> None:
-    """Show what became of each annotation of a line, a document or words, and why."""
+    """Show what happened to each annotation of a line, a document or words, and why."""
     with user_errors("Nothing was found"):
         words = " ".join(asked or ()).strip()
         if words and problems:
