@@ -35,6 +35,7 @@ from labelwise.sources.offsets import OTHER_TEXTS
 
 MIN_OFF_TOKENS = 1 / 6  # share of a dataset's spans
 MIN_EMPTY, MIN_EMPTY_SHARE = 5, 1 / 4  # of the annotated documents of a brat corpus
+MIN_REJECTED = 0.2  # share of a dataset's answers
 MIN_COPIES = 0.9  # share of a dataset's answers
 MIN_OTHER_NAME = 0.2  # share of the spans of two labels that may be the same
 MAX_CHANCE = 0.001  # probability that two independent labels share no text
@@ -65,14 +66,21 @@ def _losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
 
 
 def _other_offsets(data: Data, problem: str) -> list[Evidence]:
-    """Find datasets whose lost spans fit by one other reading ("declare"), by several ("files"), or as OTHER_TEXTS."""
+    """Find datasets whose lost spans fit by another reading.
+
+    problem (str): "declare" it; different ones in some "files"; one that "brat" doesn't write; or one of OTHER_TEXTS.
+    """
     dataset, files = data.dataset, data.files
     better = best_readings(data.merged.trials, files)
     best = next(
         (reading for reading in better.values() if reading.name in OTHER_TEXTS), next(iter(better.values()), None)
     )
     several = len({reading.name for reading in better.values()}) > 1 or len(better) < len(files)
-    if not best or problem != (best.name if best.name in OTHER_TEXTS else "files" if several else "declare"):
+    if not best:
+        return []
+    made = read_conversion(Path(dataset.declared).parent)
+    declared = "brat" if made else "files" if several else "declare"
+    if problem != (best.name if best.name in OTHER_TEXTS else declared):
         return []
     names, groups = [], dict[str, list[str]]()
     for file, source in zip(files, dataset.files, strict=True):
@@ -199,6 +207,14 @@ def _replaced_spans(data: Data, stops: bool) -> list[Evidence]:
     return some(alone, data.figures.sample(ALONE), all=total)
 
 
+def _rejected_single_spans(data: Data) -> list[Evidence]:
+    rows, spans = data.figures.rows, data.figures.labels(*{reason for _, reason in data.figures.spans})
+    n = data.figures.labels(Reason.IN_REJECTED).total()
+    single = n == rows[Reason.REJECTED] and spans.total() == rows.total()
+    many = n >= max(MIN_SPANS, MIN_REJECTED * rows.total())
+    return some(single and many and data.dataset.kind == "auto" and n, all=rows.total())
+
+
 def _off_tokens(data: Data) -> list[Evidence]:
     lost = data.figures.labels(Reason.MISALIGNED).total()
     total = lost + data.figures.labels(*USED).total()
@@ -291,6 +307,12 @@ READING: tuple[Kind, ...] = (
         f"{UNUSABLE}: {{files}}",
         "Replace {where} by these",
         "{entries}",
+    ),
+    stop(
+        "other offsets of brat",
+        lambda data: _other_offsets(data, "brat"),
+        f"{UNUSABLE}; {{left:,}} with `{{reading}}` offsets",
+        "Correct the offsets in the .ann files: brat counts characters from 0, and a span's end is behind it.",
     ),
     stop(
         "offsets of unescaped text",
@@ -390,6 +412,14 @@ READING: tuple[Kind, ...] = (
         REPLACED,
         IF_BOTH_COUNT,
         "duplicates: union  # or `latest`, if only the later row counts",
+    ),
+    dataset_check(
+        "rejected single spans",
+        _rejected_single_spans,
+        "all {all:answer} have one span each, and {n:,} of them are rejected, with their texts. Did they accept or "
+        "reject the spans alone (ner.teach)?",
+        "If so, {add}",
+        "kind: binary  # or `complete`, if all spans of accepted texts are annotated",
     ),
     dataset_check(
         "copied answers",

@@ -2,11 +2,12 @@
 
 import re
 from collections import Counter
+from collections.abc import Container
 from itertools import chain, islice
 
 from labelwise.merge.check_kinds import MAX_LISTED, Data, Evidence, Kind, Merged, dataset_check, largest_first, some
 from labelwise.sources.formats import TABLES
-from labelwise.sources.tags import MIDDLE, find_recurring
+from labelwise.sources.tags import BEHIND, BELOW, LOWER_CASE, MIDDLE, OTHER_OUTSIDE, find_recurring
 from labelwise.sources.webanno import custom_layers
 
 MIN_PIECES = 0.05  # share of a dataset's words that continue another word
@@ -14,6 +15,7 @@ MIN_TOKENS = 100  # of a dataset
 TAGGED = (*TABLES, ".parquet")
 MIN_SENTENCES = 10  # in a dataset's only text
 MAX_FILES = 50  # files of a dataset to search for layers
+SPELLINGS = (MIDDLE, BELOW, BEHIND, LOWER_CASE)
 PIECE = re.compile(r"##\w+")  # as BERT's tokenizer writes them
 SENTENCE_END = re.compile(r" [.!?。！？](?= )")
 
@@ -22,6 +24,20 @@ def _tags_as_labels(data: Data) -> list[Evidence]:
     labels = data.figures.labels(*{reason for _, reason in data.figures.spans})
     tags = Counter({name: n for name, n in labels.items() if name and MIDDLE.fullmatch(name)})
     return some(2 * tags.total() > labels.total() and len(find_recurring(tags)), labels=largest_first(tags))
+
+
+def _misspelled_tags(data: Data) -> list[Evidence]:
+    if not all(file.path.name.endswith(TAGGED) for file in data.dataset.files):
+        return []
+    labels = data.figures.labels(*{reason for _, reason in data.figures.spans})
+    odd = Counter({name: n for name, n in labels.items() if _is_misspelled(name, labels)})
+    return some(odd.total(), labels=largest_first(odd))
+
+
+def _is_misspelled(name: str, labels: Container[str]) -> bool:
+    """Return whether a label is another one with a prefix, or one of the tags that may be outside, but `OTHER`."""
+    parts = (found["label"] for spelled in SPELLINGS if (found := spelled.fullmatch(name)))
+    return any(part in labels for part in parts) or (name in OTHER_OUTSIDE and name != "OTHER")
 
 
 def _label_of_most_words(data: Data) -> list[Evidence]:
@@ -74,6 +90,12 @@ TAG_CHECKS = (
         "Write the words in place of the pieces that a tokenizer made. If the data is correct, {add}",
         "expect_losses: true",
         stops=True,
+    ),
+    dataset_check(
+        "misspelled tags",
+        _misspelled_tags,
+        "some labels look like tags that aren't written like the others: {labels}",
+        "If they are tags, write them like the others, such as B-PER and O.",
     ),
     dataset_check(
         "label of most words",

@@ -80,8 +80,13 @@ def clean(
                 continue
         if whole and not read and span.text and type(span.text) is type(label) is str and label.strip():
             fits = tuple(name for name in READINGS if _quoted_by(name, text, written, span.text))
-        missing = [name for name in ("start", "end", "label") if getattr(span, name) in (None, "")]
-        why = why or (": " + ", ".join(f"no {name}" for name in missing) if missing else "")
+        values = {"start": (span.start, start, int), "end": (span.end, end, int), "label": (label, label, str)}
+        wrong = [
+            f"no {name}" if given in (None, "") else f"{name} isn't {'an integer' if kind is int else 'a string'}"
+            for name, (given, read_as, kind) in values.items()
+            if given in (None, "") or type(read_as) is not kind
+        ]
+        why = why or (": " + ", ".join(wrong) if wrong else "")
         problem = f"{label or None} {span.start} {span.end}{why}"
         unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem, fits))
     name = next((name for name in who if name and isinstance(name, str)), "")

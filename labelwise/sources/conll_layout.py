@@ -128,7 +128,9 @@ def _check_shapes(path: Path, width: int, sentences: Sequence[Sequence[Sequence[
 def _check_words(
     path: Path, tokens: Sequence[str], tags: Sequence[str], sentences: Sequence[Sequence[Sequence[str]]]
 ) -> None:
-    """Refuse tables whose rows are texts, spans or names in place of tokens."""
+    """Refuse tables whose rows are texts, spans or names in place of tokens, and tags that are numbers."""
+    if {*tags} - {"0"} and all(map(str.isdigit, tags)):
+        raise InputError(f"{path}: its tags are numbers, such as {max(tags)}; write the tags' names in their place")
     texts = 2 * sum(" " in token for token in tokens) > len(tokens)
     tagged = any(tag in (*OUTSIDE, *OTHER_OUTSIDE) or PREFIXED.fullmatch(tag) for tag in tags)
     if texts or (len(sentences) == 1 and len(tokens) >= MIN_WORDS and not tagged):

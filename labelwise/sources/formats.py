@@ -47,7 +47,7 @@ TABLES = (
     *(".train", ".testa", ".testb"),  # of CoNLL-2003
 )
 DATABASE = Format("Prodigy database (`db:`)", (".db", ".sqlite", ".sqlite3"), read_database)
-JSON = Format("JSON", (".jsonl", ".jsonl.gz", ".json"), read_rows)
+JSON = Format("JSON", (".jsonl", ".jsonl.gz", ".json", ".ndjson"), read_rows)
 # If several have a file's suffix, the first whose `begins` fits counts.
 FORMATS = (
     DATABASE,

@@ -38,6 +38,7 @@ KEY = re.compile(rb'"([A-Za-z_%]+)"\s*:')
 # An object with a list after numbers and strings.
 LIST = re.compile(rb'\{(?:\s*"\w+"\s*:\s*(?:"[^"]*"|[\w.-]+)\s*,)*\s*"(\w+)"\s*:\s*\[')
 PRODIGYS = re.compile(rb'"(?:text|spans|answer)"')
+SEVERAL = re.compile(rb"\n\}\s*\{")  # an object ends, and another one begins
 TOKENS_END = re.compile(rb'\}\],"[A-Za-z_]')
 LINES = How()
 
@@ -69,11 +70,15 @@ def is_array(path: Path, head: bytes) -> bool:
     """Return whether a file is an array, and not JSONL with arrays as rows; refuse one object."""
     begin = head.removeprefix(BOM).lstrip()
     if begin.startswith(b"{") and not begin.split(b"\n", 1)[0][1:].strip():
-        why = "write an array of tasks, or JSONL, a row per line"
-        if first := LIST.match(begin):
-            why = f"write its list `{first[1].decode()}` alone to a file: jq .{first[1].decode()}"
+        why = "it is one JSON object; write an array of tasks, or JSONL, a row per line"
+        if SEVERAL.search(begin):
+            why = "its JSON objects have several lines; write each on a line of its own: jq -c ."
+        elif first := LIST.match(begin):
+            why = (
+                f"it is one JSON object; write its list `{first[1].decode()}` alone to a file: jq .{first[1].decode()}"
+            )
         known = name_keys(key.decode() for key in KEY.findall(begin))
-        raise InputError(f"{path}: {known or f'it is one JSON object; {why}'}")
+        raise InputError(f"{path}: {known or why}")
     return begin.startswith(b"[") and (path.suffix == ".json" or begin[1:].lstrip()[:1] in (b"[", b"{"))
 
 

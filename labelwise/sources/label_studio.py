@@ -64,8 +64,8 @@ def read_element(
     texts = {name: text for name, text in data.items() if isinstance(text, str) and name not in times}
     text = texts.get(key) if key else texts.get("text", next(iter(texts.values())) if len(texts) == 1 else None)
     if text is None:
-        remedy = f"; declare which of its {', '.join(map(repr, sorted(texts)))} it is, as `text`" if texts else ""
-        yield Problem(number, Reason.MALFORMED, f"no text in its data{remedy}")
+        choose = f"; declare which of its {', '.join(map(repr, sorted(texts)))} it is, as `text`"
+        yield Problem(number, Reason.MALFORMED, f"no text in its data{choose if texts else ': no value is a string'}")
     elif not text.strip():
         yield Problem(number, Reason.NO_TEXT)
     elif ADDRESS.fullmatch(text):

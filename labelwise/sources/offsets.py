@@ -128,6 +128,7 @@ READINGS: Mapping[str, Reading] = {
     "code-points": lambda _, offsets: offsets,
     "inclusive": lambda _, offsets: (offsets[0], offsets[1] + 1),
     "one-based": lambda _, offsets: (offsets[0] - 1, offsets[1] - 1),
+    "one-based-inclusive": lambda _, offsets: (offsets[0] - 1, offsets[1]),
     **{unit: _by(unit) for unit in WIDTHS},
 }
 
@@ -185,12 +186,12 @@ def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments
 
 
 def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
-    """Choose the reading that makes most mentions quote the text at their offsets.
+    """Choose the reading that makes most mentions quote the text at their offsets; without quotes, code points.
 
     mentions (Sequence): sorted fragments, with the quoted mention, if any.
     RETURNS (tuple): offset table and name; None and an empty name for code points.
     """
-    if all(_quotes(text, (), mention) for mention in mentions):
+    if all(quoted is None for _, quoted in mentions) or all(_quotes(text, (), mention) for mention in mentions):
         return None, ""
     reading = choose([(text, mentions)], lambda text: [(), *possible_readings(text)], _quotes)
     return (offset_table(text, reading), "+".join(reading)) if reading else (None, "")

@@ -44,6 +44,7 @@ NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "en
 # Keys of values with start, end and label other than annotation: sentences, remarks, tokens, Prodigy's additions.
 NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", "cats"}
 NO_ANNOTATION |= {"versions", PREDICTED, REJECTED}
+PREDICTIONS = re.compile("predict|suggest", re.IGNORECASE)  # in the key of spans that nobody annotated
 TAG_ENDS = re.compile(r"[\s,'\"]+")  # between tags in a string
 CONTRADICTION = "it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
 NO_OFFSETS = "its labels are about the whole text, without offsets"
@@ -147,9 +148,10 @@ def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
 
 def shape_of(row: Mapping[str, Any]) -> Shape | None:
     """Name the tool with a row's keys; None if no key is a tool's."""
-    if PRODIGYS & row.keys() or row.get("answer") in ANSWERS:
+    tagged = tags_of(row) is not None
+    if (PRODIGYS & row.keys() and not (tagged and "text" not in row)) or row.get("answer") in ANSWERS:
         return "prodigy"
-    if tags_of(row) is not None:
+    if tagged:
         return "tags"
     return "doccano" if marked_lists(row) is not None else None
 
@@ -197,15 +199,22 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
         return why
     if row.get("spans"):
         return ""
-    for key, value in row.items():
+    if shape is None and _is_span(row):
+        return "it is a single span: write each text once, with a list of its `spans`"
+    for key, value in sorted(row.items(), key=lambda item: bool(PREDICTIONS.search(item[0]))):
         read = key in LISTS and isinstance(value, list)
         if read or key in NO_ANNOTATION or key.startswith("_"):
             continue
+        if _has_spans(value) and PREDICTIONS.search(key):
+            return (
+                f"its only spans are predictions, under `{key}`: annotate it, or write the annotated spans as `spans`"
+            )
         if _has_spans(value):
             return f"its spans are under `{key}`, which isn't read: name it `spans`, each with start, end and label"
         if shape != "tags" and key not in TEXTS and _are_tags(value):
             return f"its `{key}` are tags, but not one for each token: write a list of `tokens` and one of `ner_tags`"
-        if shape is None and _are_named(value):
+        written = isinstance(value, str) and value.lstrip()[:1] in ("[", "{")  # JSON in a string
+        if shape is None and ((key in LISTS and (written or (isinstance(value, dict) and value))) or _are_named(value)):
             return f"its `{key}` aren't a list of spans: write each with start, end and label"
     return ""
 
@@ -248,13 +257,16 @@ def _is_place(value: Any) -> bool:
 
 
 def _has_text(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(first_of(value, TEXTS), str) and not _is_place(value)
+    if not isinstance(value, dict):
+        return False
+    return is_label_studios(value) or (isinstance(first_of(value, TEXTS), str) and not _is_place(value))
 
 
 def no_text(line: int, row: Mapping[str, Any]) -> Problem:
     """Return the problem of a row without a text, naming its keys, or a list that may hold rows."""
     keys = ", ".join(sorted(row)[:8])
-    list_key = next((key for key, value in row.items() if isinstance(value, list) and any(map(_has_text, value))), "")
+    lists = (key for key, value in row.items() if isinstance(value, list) and any(map(_has_text, value)))
+    list_key = next((key for key in lists if key not in NO_ANNOTATION), "")
     rows = f"; write its list `{list_key}` alone to a file: jq .{list_key}" if list_key else ""
     return Problem(line, Reason.NO_TEXT, f"its keys are {keys}{rows}" if keys and "text" not in row else "")
 

@@ -5,8 +5,8 @@
 PER-B, b-per, or NE=B-PER among other features; brackets such as `(PER*` are CoNLL-2012's.
 
 Tags are read as by conlleval (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt): B, U, S and W begin a
-span, and so does any tag after another label or outside; L, E, U, S and W end it. `B-PER|B-LOC` are two tags. If no tag
-has a label, it is NO_LABEL, which stands for their dataset's only one.
+span, and so does any tag after another label or outside; L, E, U, S and W end it. `B-PER|B-LOC` are two tags, as are
+those with one of `,;+/` between them. If no tag has a label, it is NO_LABEL, which stands for their dataset's only one.
 """
 
 import re
@@ -28,6 +28,7 @@ OTHER_OUTSIDE = ("0", "NONE", "None", "OTHER", "null")
 NO_LABEL = "(no label)"
 MIN_SPELLED = 0.9  # share of the tags that have a spelling
 PREFIXED = re.compile(r"([BIUSLEMW])-(.+)", re.DOTALL)
+BETWEEN = re.compile(r"[|,;+/]")  # two tags of a token
 BEGINS = re.compile(r"[BUS]-.", re.DOTALL)  # a tag that begins a span, after any other
 # The spellings of tags. M and W are prefixes only where their label has others, too.
 PLAIN = re.compile(r"(?P<prefix>[BIUSLE])-(?P<label>.*)", re.DOTALL)
@@ -100,7 +101,7 @@ def split_tag(tag: str, scheme: Scheme = BIO) -> tuple[tuple[str, str], ...]:
     """
     if tag in scheme.outside or not scheme.spelled:
         return () if tag in scheme.outside else (("I", tag),)
-    pieces = tag.split("|") if scheme.spelled in (PLAIN, MIDDLE) else []
+    pieces = BETWEEN.split(tag) if scheme.spelled in (PLAIN, MIDDLE) else []
     if len(pieces) > 1 and all(piece in scheme.outside or scheme.spelled.fullmatch(piece) for piece in pieces):
         return tuple(part for piece in pieces for part in split_tag(piece, scheme))
     match = scheme.spelled.fullmatch(tag)

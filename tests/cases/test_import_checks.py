@@ -1,5 +1,6 @@
 """Files that can't have been meant as they are read: the merge stops, with the cause, a sample and the remedy."""
 
+import json
 import re
 import tracemalloc
 from collections import Counter
@@ -14,7 +15,7 @@ from labelwise.corpus.manifest import read_manifest
 from labelwise.merge import check_kinds
 from scripts.train import train_cli
 from scripts.why import why_cli
-from tests.cases.making import PROJECT, N, Outcome, jsonl, merge_folder, run, sentences
+from tests.cases.making import PROJECT, N, Outcome, jsonl, merge_folder, run, sentences, table
 from tests.conftest import ROOT, Merging
 
 ALL = {"PER": N, "LOC": N, "DATE": N}
@@ -22,7 +23,7 @@ BOTH = {"PER": 40, "LOC": 40}
 
 
 def prodigys(read: str = "") -> str:
-    moved = {"": (0, 0), "inclusive": (0, -1), "one-based": (1, 1)}[read]
+    moved = {"": (0, 0), "inclusive": (0, -1), "one-based": (1, 1), "one-based-inclusive": (1, 0)}[read]
     rows = []
     for one in sentences():
         spans = [span | {"start": span["start"] + moved[0], "end": span["end"] + moved[1]} for span in one.objects()]
@@ -75,11 +76,12 @@ def declared(*lines: str) -> str:
     [
         (prodigys("inclusive"), "inclusive", 180, r"\[\w+ \w+\]\w "),
         (prodigys("one-based"), "one-based", 180, r"\w\[\w+ \w+\] "),
+        (prodigys("one-based-inclusive").replace(" .", "."), "one-based-inclusive", 180, r"\w\[\w+ \w+\] "),
         (with_emoji(2), "utf-16", 90, r"\w\[\w[\w ]+\]\w"),
         (with_emoji(4), "bytes", 60, r"\[.*\]"),
         (with_line_ends(), "crlf", 180, r"\[.*\]"),
     ],
-    ids=["inclusive", "one-based", "utf-16", "bytes", "crlf"],
+    ids=["inclusive", "one-based", "one-based-inclusive", "utf-16", "bytes", "crlf"],
 )
 def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path, content, reading, lost, quoted):
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": content})
@@ -88,6 +90,58 @@ def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path,
     assert len(re.findall(rf"(?m)^    all\.jsonl:\d+  PER  .*{quoted}.*$", made.printed)) >= 1, made.printed
     assert f"    offsets: {reading}\n" in made.printed
     assert "⚠" not in made.printed.partition("✘")[2], "no advice instead"
+
+
+def test_offsets_that_label_studio_does_not_quote_are_read_in_one_way(tmp_path: Path) -> None:
+    """Also where those of single texts fit only in UTF-16 code units: all are read as the entry says."""
+    rows = map(json.loads, with_emoji(2).replace(" .", "").splitlines())
+    tasks = [
+        {
+            "data": {"text": row["text"]},
+            "annotations": [
+                {"result": [{"type": "labels", "value": {**span, "labels": [span["label"]]}} for span in row["spans"]]}
+            ],
+        }
+        for row in rows
+    ]
+    files: dict[str, Any] = {"prodigy/all.json": json.dumps(tasks)}
+    assert "spans have unusable offsets; 0 with `utf-16` offsets" in said(merge_folder(tmp_path, files))
+    entry = declared("offsets: utf-16").replace(".jsonl", ".json")
+    assert merge_folder(tmp_path, {"prodigy/datasets.yml": entry}).entities == ALL
+
+
+def test_no_line_is_advised_for_offsets_that_brat_does_not_write(tmp_path: Path) -> None:
+    files = brats(("one", "PER LOC DATE"))
+    files = {name: re.sub(r" (\d+)\t.*", lambda end: f" {int(end[1]) - 1}", text) for name, text in files.items()}
+    made = merge_folder(tmp_path, files)
+    assert (made.status, "120 spans have unusable offsets; 0 with `inclusive` offsets" in said(made)) == (1, True)
+    assert "Correct the offsets in the .ann files: brat counts characters from 0" in said(made)
+    assert "    offsets:" not in made.printed
+
+
+@pytest.mark.parametrize(("rejected", "asked"), [(12, True), (11, False)])
+def test_answers_with_one_span_each_and_many_rejected_are_asked_about(tmp_path: Path, rejected: int, asked: bool):
+    """As old versions of ner.teach wrote them, without an interface."""
+    rows = [{"text": one.text, "spans": one.objects()[:1], "answer": "accept"} for one in sentences()]
+    rows[:rejected] = [row | {"answer": "reject"} for row in rows[:rejected]]
+    files: dict[str, Any] = {"prodigy/teach.jsonl": jsonl(rows)}
+    made = merge_folder(tmp_path, files)
+    assert ("all 60 answers have one span each, and 12 of them are rejected" in said(made)) == asked
+    assert ("    kind: binary" in made.printed) == asked
+    for kind, complete in (("complete", N - rejected), ("binary", 0)):
+        entry = f"- {{name: teach, path: teach.jsonl, labels: [PER], kind: {kind}}}\n"
+        made = merge_folder(tmp_path, {"prodigy/datasets.yml": entry})
+        assert (made.ledger["labels"]["PER"].get("complete", 0), "one span each" in made.printed) == (complete, False)
+
+
+@pytest.mark.parametrize(
+    ("tag", "warned"),
+    [("B_LOC", True), ("b-LOC", True), ("LOC-B", True), ("0", True), ("B_XX", False), ("OTHER", False)],
+)
+def test_tags_that_are_written_otherwise_than_most_are_warned_of(tmp_path: Path, tag: str, warned: bool) -> None:
+    rows = [[cells if cells[0] != "Lyon" else (cells[0], tag) for cells in one.tagged] for one in sentences()]
+    made = merge_folder(tmp_path, {"prodigy/all.tsv": table(rows)})
+    assert (f"look like tags that aren't written like the others: {tag} (" in said(made)) == warned
 
 
 def behind(before: str, width: int) -> str:

@@ -82,6 +82,17 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("n.tsv", "text\tstart\tend\tlabel\n" + tags((ONE.text, "0", "3", "PER")), "most rows have several words"),
     ("o.tsv", "".join(f"{one.text}\tnews\n" for one in sentences()), "most rows have several words"),
     ("p.tsv", "Ghent\tLOC\nNoa\tPER\n" * 9, "no row is outside (O), and no blank line ends a sentence"),
+    (
+        "q.tsv",
+        "token\ttag\n" + tags(("Noa", "1"), ("ran", "0")),
+        "its tags are numbers, such as 1; write the tags' names",
+    ),
+    ("r.conll", tags(("Noa", "1"), ("Moreau", "2"), ("ran", "0")), "its tags are numbers, such as 2; write the tags'"),
+    (
+        "s.json",
+        json.dumps({"tasks": [{"data": {"text": ONE.text}, "annotations": []}]}),
+        "write its list `tasks` alone",
+    ),
     ("l.zip", zipped(), "unpack it"),
     ("p.xmi", '<xmi:XMI xmlns:xmi="http://www.omg.org/XMI"/>', "export WebAnno TSV 3 instead"),
     ("q.json", json.dumps(CAS), "this is UIMA's CAS; export WebAnno TSV 3 instead"),
@@ -99,6 +110,30 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("y.conll", "Noa B-PER\n".encode("utf-16"), "this is UTF-16; save it as UTF-8"),
     ("z.json", json.dumps({"version": 1, "data": [{"text": "Noa"}]}), "write its list `data` alone"),
     ("z.jsonl", jsonl([[{"entity": "I-PER", "score": 0.9, "word": "Noa"}]]), "this is a pipeline's output"),
+    (
+        "aa.json",
+        json.dumps({"text": "Noa", "tokens": [{"id": 0}]}, indent=1) * 2,
+        "its JSON objects have several lines",
+    ),
+    (
+        "ab.jsonl",
+        jsonl([{"text": ONE.text, "prediction": ONE.objects(), "annotation": ONE.objects()}]),
+        "its spans are under `annotation`",
+    ),
+    ("ac.jsonl", jsonl([{"text": ONE.text, "x.suggestion": ONE.objects()}]), "its only spans are predictions, under"),
+    (
+        "ad.jsonl",
+        jsonl({"text": ONE.text, **span} for span in ONE.objects()),
+        "it is a single span: write each text once",
+    ),
+    ("ae.jsonl", jsonl([{"text": ONE.text, "entities": json.dumps(ONE.spans)}]), "`entities` aren't a list of spans"),
+    ("af.jsonl", jsonl([{"text": ONE.text, "label": {"PER": {"Noa": [[0, 2]]}}}]), "`label` aren't a list of spans"),
+    (
+        "ag.json",
+        json.dumps([{"data": {"dialogue": [{"text": "Noa"}]}, "annotations": []}]),
+        "no text in its data: no value is a string",
+    ),
+    ("ah.jsonl", jsonl([{"tokens": [{"text": "Noa", "ner": "O"}]}]), "no text: its keys are tokens)"),
     ("n.jsonl", '{"text": "Noa", "spans": [], "score": Nan}\n', "invalid character (byte 38): 'Nan}"),
     ("o.jsonl", '{"text": "No\xeb"}\n'.encode("latin-1"), "byte 0xeb isn't UTF-8; save the file as UTF-8"),
 ]
@@ -153,8 +188,10 @@ def test_rows_about_relations_are_named_with_the_entry_to_paste(tmp_path: Path) 
         ({"spans": [], "_view_id": "choice"}, "unsupported interface: it asks about something other than spans"),
         ({"spans": [{"token_start": 0, "token_end": 1, "label": "PER"}]}, "invalid: PER None None: no start, no end"),
         ({"entities": [{"text": "Noa", "label": "PER"}]}, "invalid: PER None None: no start, no end"),
+        ({"spans": [{"start": 0, "end": 3, "label": 4}]}, "invalid: 4 0 3: label isn't a string"),
+        ({"entities": [["PER", 0, 3]]}, "invalid: 3 PER 0: start isn't an integer, label isn't a string"),
     ],
-    ids=["interface", "tokens", "quotes"],
+    ids=["interface", "tokens", "quotes", "number", "order"],
 )
 def test_no_entry_is_advised_for_rows_that_cannot_be_read(tmp_path: Path, row: dict[str, Any], said: str) -> None:
     made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl({"text": one.text, **row} for one in sentences())})

@@ -149,6 +149,11 @@ FILES: dict[str, str | bytes] = {
     "k.jsonl": jsonl(
         {"text": one.text, ("entities", "spans")[n % 2]: one.objects()} for n, one in enumerate(sentences())
     ),
+    "a.ndjson": jsonl({"text": one.text, "spans": one.objects()} for one in sentences()),
+    "r.jsonl": jsonl(
+        {"tokens": one.text.split(), "ner_tags": [tag for _, tag in one.tagged], "langs": ["en"], "spans": ["PER: x"]}
+        for one in sentences()
+    ),
     "q.jsonl": jsonl({"text": one.text, "spans": one.spans} for one in sentences()),
     # doccano's, in UTF-16 code units, and in what readers see as characters
     "l.jsonl": jsonl(moved(one, *((EMOJI, 5) if n % 2 else ("", 0))) for n, one in enumerate(sentences())),
@@ -192,6 +197,7 @@ def test_offsets_of_a_file_whose_first_rows_have_no_spans_are_doccanos(tmp_path:
     ("name", "offsets", "by"),
     [
         ("inclusive", "inclusive", lambda text, start, end: (start, end - 1)),
+        ("r", "one-based-inclusive", lambda text, start, end: (start + 1, end)),
         ("one", "one-based", lambda text, start, end: (start + 1, end + 1)),
         ("bytes", "bytes", lambda text, start, end: (len(text[:start].encode()), len(text[:end].encode()))),
         ("units", "utf-16", lambda text, start, end: (start + 2 * (start > 0), end + 2)),

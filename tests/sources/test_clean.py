@@ -19,10 +19,13 @@ TEXT = " Add\t5 mL "
         (RawSpan(9, 11, "A"), Span(0, 0, "A", problem="A 9 11")),
         (RawSpan(4, 4, "A"), Span(0, 0, "A", problem="A 4 4")),
         (RawSpan(-1, 4, "A"), Span(0, 0, "A", problem="A -1 4")),
-        (RawSpan(True, 4, "A"), Span(0, 0, "A", problem="A True 4")),
-        (RawSpan(1.5, 4, "A", "accept"), Span(0, 0, "A", "accept", problem="A 1.5 4")),
+        (RawSpan(True, 4, "A"), Span(0, 0, "A", problem="A True 4: start isn't an integer")),
+        (RawSpan(1.5, 4, "A", "accept"), Span(0, 0, "A", "accept", problem="A 1.5 4: start isn't an integer")),
         (RawSpan("1", "4", "A"), Span(1, 4, "A")),
-        (RawSpan("1", "\u0664", 7, 7), Span(0, 0, "7", "ignore", problem="7 1 \u0664")),
+        (
+            RawSpan("1", "\u0664", 7, 7),
+            Span(0, 0, "7", "ignore", problem="7 1 \u0664: end isn't an integer, label isn't a string"),
+        ),
         (RawSpan(), Span(0, 0, "None", problem="None None None: no start, no end, no label")),
     ],
 )

@@ -77,6 +77,8 @@ def test_tags_of_each_scheme(tags, spans):
         ("B-A I-A O NONE NONE NONE", [(0, 2, "A"), (3, 6, "NONE")]),  # O is outside
         ("B-A|B-B I-A|O O|B-B I-B O", [(0, 1, "B"), (0, 2, "A"), (2, 4, "B")]),
         ("B-A I-A|B-A I-A|I-A O", [(1, 3, "A"), (0, 3, "A")]),
+        ("B-A,B-B I-A;O O+B-B I-B B-A/B-B", [(0, 1, "B"), (0, 2, "A"), (2, 4, "B"), (4, 5, "A"), (4, 5, "B")]),
+        ("B-A/B I-A/B O", [(0, 2, "A/B")]),
         ("B-A B-A|x O", [(0, 1, "A"), (1, 2, "A|x")]),
         ("B-A I-A B- O", [(0, 2, "A"), (2, 3, "")]),
         ("b-a i-a O", [(0, 2, "a")]),

@@ -62,7 +62,7 @@ OTHER = "malformed: its spans belong to another text; declare that one as `text`
         ({"body": TEXT, "text": "Stir it well"}, "body", TEXT),
         ({"body": "Stir it well", "title": TEXT}, "body", OTHER),
         ({"data": TEXT}, "", TEXT),
-        ({"pages": 3}, "", "malformed: no text in its data"),
+        ({"pages": 3}, "", "malformed: no text in its data: no value is a string"),
     ],
 )
 def test_the_text_is_the_one_that_is_declared_or_called_so_or_alone(tmp_path, data, key, found):
