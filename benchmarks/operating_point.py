@@ -26,7 +26,7 @@ from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.pipeline import load_pipeline, predict_each
 from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import read_settings
-from labelwise.train.goals import find_longest
+from labelwise.train.held_out import find_longest
 from labelwise.train.reader import make_reference
 from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config

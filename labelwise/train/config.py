@@ -36,13 +36,14 @@ NEEDS = {
 }
 
 
-def read_settings(config: TrainingConfig) -> Config:
+def read_settings(config: TrainingConfig, file: ConfigFile | None = None) -> Config:
     """Read a spaCy config, and fit it to the corpus; see FITTED.
 
+    file (ConfigFile | None): the config, if it has been read.
     RAISES (InputError): if it isn't a valid config, has an unused key, a seed, another kind of tokenizer than the
         corpus or an impossible goal, or needs a missing package.
     """
-    file = read_config_file(config.config)
+    file = file or read_config_file(config.config)
     if file.raw.interpolate().get("system", {}).get("seed"):
         raise file.error("system.seed", "the seed is `seed` in project.yml, or --seed; write seed = 0")
     chosen = {"system.seed": config.seed, "corpora.train.limit": config.limit}

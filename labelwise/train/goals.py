@@ -1,19 +1,15 @@
-"""Goals of precision or recall by label, in a config's block [labelwise]; fitted on dev."""
+"""Goals of precision or recall by label, in a config's block [labelwise]; `held_out` fits them."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from spacy.language import Language
 from thinc.api import Config
 
-from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import find_partitions, read_manifest
-from labelwise.corpus.pipeline import predict_each
+from labelwise.corpus.manifest import read_manifest
 from labelwise.train.config_file import ConfigFile
-from labelwise.train.reader import make_reference
 from labelwise.train.steps import read_block
-from spacy_per_label.operating_point import Figure, Goal, OperatingPoints
+from spacy_per_label.operating_point import Figure, Goal
 
 KEYS = get_args(Figure)
 
@@ -49,33 +45,6 @@ def read_goals(file: ConfigFile, settings: Config, corpus: Path) -> dict[str, Go
                 )
             goals[label] = Goal(key, share)
     return goals
-
-
-def fit_points(
-    nlp: Language, texts: Iterator[StoredDoc], goals: Mapping[str, Goal], corpus: Path
-) -> dict[str, dict[str, Any]]:
-    """Choose and set the operating points of a calibrated recognizer.
-
-    texts (Iterator[StoredDoc]): of dev, predicted once; only numbers are kept.
-    """
-    ner: Any = nlp.get_pipe("ner")
-    fitting = OperatingPoints(ner, goals, find_longest(corpus))
-    ner.cfg["points"] = fitting.candidates
-    for stored, doc in predict_each(nlp, texts, len):
-        fitting.add(doc, make_reference(stored, nlp.vocab), stored.annotation.unit or None)
-    ner.cfg["points"] = fitting.fit()
-    return ner.cfg["points"]
-
-
-def find_longest(corpus: Path) -> dict[str, int]:
-    """Return the length in tokens of each label's longest gold span in train."""
-    longest: dict[str, int] = {}
-    for file in find_partitions(corpus / "train"):
-        for stored in read_stored_docs(file):
-            for start, end, label in stored.gold:
-                name = stored.strings[label]
-                longest[name] = max(longest.get(name, 0), end - start)
-    return longest
 
 
 def describe_points(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

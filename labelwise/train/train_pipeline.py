@@ -39,10 +39,10 @@ from labelwise.train.checkpoint import (
     restore,
 )
 from labelwise.train.config import changed_keys, is_per_label, make_pipeline, read_settings
-from labelwise.train.config_file import read_config_file
-from labelwise.train.goals import fit_points, read_goals
+from labelwise.train.config_file import ConfigFile, read_config_file
+from labelwise.train.goals import read_goals
 from labelwise.train.gpu import peak_memory
-from labelwise.train.held_out import fit
+from labelwise.train.held_out import fit, fit_points
 from labelwise.train.loop import describe_end, train_while_improving
 from labelwise.train.ranks import SingleProcess, TorchRanks, check_ranks, is_launched, start_ranks
 from labelwise.train.training import Log, State, Training, remake
@@ -99,13 +99,14 @@ def train_pipeline(
             training.background = background
             follow(training, launched)
             return None
-        settings = read_settings(config)
+        file = read_config_file(config.config)
+        settings = read_settings(config, file)
         splits = read_manifest(config.corpus).splits
         for split in LEARNED:
             if not splits[split].texts:
                 raise InputError(f"{config.corpus}: {describe_empty(config.corpus, split)}")
         with atomic(*outputs, folders=outputs[:1]) as written:
-            training = prepare(config, settings, outputs, written, log)
+            training = prepare(config, file, settings, outputs, written, log)
             training.background = background
             resumed = training.state.step if training.state.step >= 0 else None
             keeps = config.resume and is_per_label(settings)
@@ -130,8 +131,9 @@ def train_once(config: TrainingConfig, out: Path, log: Log = lambda message: Non
 
     RAISES (InputError): if `train_pipeline` does.
     """
-    settings = read_settings(config)
-    goals = read_goals(read_config_file(config.config), settings, config.corpus)
+    file = read_config_file(config.config)
+    settings = read_settings(config, file)
+    goals = read_goals(file, settings, config.corpus)
     ended, digest = out.with_suffix(".ended"), digest_training(config, settings) + (f" {goals}" if goals else "")
     if config.resume and ended.is_file() and ended.read_text(encoding="utf8") == digest:
         return
@@ -153,14 +155,18 @@ def launched_ranks(gpu_id: int) -> Iterator[TorchRanks | None]:
 
 
 def prepare(
-    config: TrainingConfig, settings: Config, outputs: tuple[Path, Path, Path | None], written: Sequence[Any], log: Log
+    config: TrainingConfig,
+    file: ConfigFile,
+    settings: Config,
+    outputs: tuple[Path, Path, Path | None],
+    written: Sequence[Any],
+    log: Log,
 ) -> Training:
     """Make the pipeline, and find the initial state: a checkpoint's, or that of step 0.
 
     outputs, written (Sequence): pipeline's folder, curve and resources, and their temporary paths.
     """
     (out, final_curve, _), (folder, curve, resources) = outputs, written
-    file = read_config_file(config.config)
     changed, goals = changed_keys(file, settings), read_goals(file, settings, config.corpus)
     if changed:
         listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
