@@ -32,6 +32,9 @@ FOREIGN = (
     Foreign(
         "this is ner-annotator's; write its `annotations` alone to a file: jq .annotations", ("classes", "annotations")
     ),
+    Foreign(
+        "this is a list of Python's; write it as JSON: json.dump(LIST, file)", begins=rb"\s*(?:\w+\s*=\s*)?\[\s*\("
+    ),
     Foreign("this is spaCy 2's training JSON; convert it to .spacy with `python -m spacy convert`", ("paragraphs",)),
     Foreign("this is UIMA's CAS; export WebAnno TSV 3 instead", ("%FEATURE_STRUCTURES",), XML + b"<xmi:XMI", (".xmi",)),
     Foreign(f"this is BioC; {BCONV}", ("passages", "infons"), XML + b"<collection>"),

@@ -134,6 +134,21 @@ FILES: list[tuple[str, str | bytes, str]] = [
         "no text in its data: no value is a string",
     ),
     ("ah.jsonl", jsonl([{"tokens": [{"text": "Noa", "ner": "O"}]}]), "no text: its keys are tokens)"),
+    (
+        "ai.py",
+        f"TRAIN_DATA = {[(one.text, {'entities': one.spans}) for one in sentences()]}",
+        "a list of Python's; write it",
+    ),
+    (
+        "aj.txt",
+        str([(one.text, {"entities": one.spans}) for one in sentences()]),
+        "a list of Python's; write it as JSON",
+    ),
+    (
+        "ak.conll",
+        str([(one.text, {"entities": one.spans}) for one in sentences()]),
+        "a list of Python's; write it as JSON",
+    ),
     ("n.jsonl", '{"text": "Noa", "spans": [], "score": Nan}\n', "invalid character (byte 38): 'Nan}"),
     ("o.jsonl", '{"text": "No\xeb"}\n'.encode("latin-1"), "byte 0xeb isn't UTF-8; save the file as UTF-8"),
 ]
