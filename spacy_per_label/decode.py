@@ -69,12 +69,12 @@ def decode(
     doc = np.repeat(np.arange(len(lengths)), lengths)[start]
     # A span's own tags are a difference of running sums, which need double precision in a long batch.
     sums = np.cumsum(np.take_along_axis(log_p, tags[..., None], 2)[..., 0], axis=0, dtype="float64")  # (tokens, labels)
-    own = sums[stop - 1, label] - np.where(start > 0, sums[start - 1, label], 0)
+    of_span = sums[stop - 1, label] - np.where(start > 0, sums[start - 1, label], 0)
     # Its probability: all tags before it, its own, and all tags behind it, over the tags of the whole doc.
     forward, backward, log_z = forward_backward(log_p, layout)
     place = np.argsort(layout.order)
     of_all = log_z[place[doc], label]
-    probability = np.exp(np.minimum(own + forward[start, label] + backward[stop - 1, label] - of_all, 0))
+    probability = np.exp(np.minimum(of_span + forward[start, label] + backward[stop - 1, label] - of_all, 0))
     by_doc = np.argsort(doc, kind="stable")
     if least:
         docs = np.repeat(np.arange(len(lengths)), lengths)  # (tokens,)
@@ -105,8 +105,8 @@ def _probable_spans(
     inside, before, behind = np.cumsum(tags[:, IN]), before[:, label], behind[:, label]
     for length in range(1, min(longest, len(docs)) + 1):
         first, last = slice(0, len(docs) - length + 1), slice(length - 1, None)
-        own = tags[first, BEGIN] + tags[last, LAST] + np.roll(inside, 1)[last] - inside[first]
-        p = np.exp(np.minimum(before[first] + (tags[:, UNIT] if length == 1 else own) + behind[last], 0))
+        of_span = tags[first, BEGIN] + tags[last, LAST] + np.roll(inside, 1)[last] - inside[first]
+        p = np.exp(np.minimum(before[first] + (tags[:, UNIT] if length == 1 else of_span) + behind[last], 0))
         start = np.flatnonzero((p >= least) & (docs[first] == docs[last]))
         parts.append((np.full(len(start), label), start, start + length, p[start]))
     numbers, starts, stops, probabilities = map(np.concatenate, zip(*parts, strict=True))

@@ -85,8 +85,8 @@ class OperatingPoints:
         overlaps = bool((np.maximum.accumulate(end[order])[:-1] > start[order][1:]).any())
         self.units.setdefault(len(self.texts) if unit is None else (unit,), []).append(len(self.texts))
         self.texts.append((FoundSpans(label.astype(int), start.astype(int), end.astype(int), p), right, overlaps))
-        judged = zip(known.gold, judge(known, known.gold), strict=True)
-        gold = [span.label_ for span, right in judged if right is not None]
+        answers = zip(known.gold, judge(known, known.gold), strict=True)
+        gold = [span.label_ for span, right in answers if right is not None]
         gold += [name for *_, name in known.unaligned if known.coverage.get(name) != "none"]
         gold_numbers = [numbers[name] for name in gold if name in numbers]
         self.gold.append(np.bincount(gold_numbers, minlength=len(self.names)))
@@ -100,9 +100,9 @@ class OperatingPoints:
         for number, (spans, right, overlaps) in enumerate(self.texts):
             allowed = spans.probabilities >= least[spans.labels]
             chosen = np.array(choose_flat(spans, allowed), int) if overlaps else np.flatnonzero(allowed)
-            judged = chosen[right[chosen] >= 0]
-            np.add.at(counts[number], (spans.labels[judged], RIGHT), right[judged])
-            np.add.at(counts[number], (spans.labels[judged], PREDICTED), 1)
+            answered = chosen[right[chosen] >= 0]
+            np.add.at(counts[number], (spans.labels[answered], RIGHT), right[answered])
+            np.add.at(counts[number], (spans.labels[answered], PREDICTED), 1)
         counts[..., GOLD] = self.gold
         return np.stack([counts[texts].sum(0) for texts in self.units.values()])
 
@@ -126,8 +126,8 @@ class OperatingPoints:
         tables, chosen = np.stack([self.count(row) for row in least]), np.zeros(len(self.names))
         bounds: dict[int, tuple[Goal, float]] = {}
         for group, goal in groups:
-            of = PREDICTED if goal.figure == "precision" else GOLD
-            level, bound = choose_level(tables[:, :, group, RIGHT].sum(-1), tables[:, :, group, of].sum(-1), goal)
+            figure = PREDICTED if goal.figure == "precision" else GOLD
+            level, bound = choose_level(tables[:, :, group, RIGHT].sum(-1), tables[:, :, group, figure].sum(-1), goal)
             chosen[group] = least[level, group]
             bounds |= dict.fromkeys(group, (goal, bound))
         return {
@@ -137,31 +137,31 @@ class OperatingPoints:
             for number, (goal, bound) in sorted(bounds.items())
         }
 
-    def _groups(self, judged: np.ndarray) -> list[tuple[list[int], Goal]]:
+    def _groups(self, predicted_counts: np.ndarray) -> list[tuple[list[int], Goal]]:
         """Group labels that share a point: labels of one goal with few reviewed spans."""
         groups: dict[Any, tuple[list[int], Goal]] = {}
         gold = np.sum(self.gold, 0)
         for number, name in enumerate(self.names):
             if goal := self.goals.get(name):
-                spans = (gold if goal.figure == "recall" else judged)[number]
+                spans = (gold if goal.figure == "recall" else predicted_counts)[number]
                 groups.setdefault(goal if spans < MIN_SPANS else name, ([], goal))[0].append(number)
         return list(groups.values())
 
 
-def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, float]:
+def choose_level(right: np.ndarray, scored: np.ndarray, goal: Goal) -> tuple[int, float]:
     """Choose the level with the highest other figure, and compute the lower bound of the goal's own.
 
     The best of many levels is biased where it was chosen, so levels are chosen without a fold of the units, and counted
     on it. A level is the first whose share reaches an aim; aims rise from the goal until the bound reaches it. If none
     does, the level is within SLACK of the best bound.
 
-    right, of (np.ndarray): shape (levels, units): right entities, and all predicted or gold ones; lenient levels first.
+    right, scored (np.ndarray): shape (levels, units): right entities, and all predicted or gold; lenient levels first.
     """
     fold = np.arange(right.shape[1]) % FOLDS
     rest = np.eye(FOLDS)[fold] == 0  # (units, folds)
     fold_shares, all_shares = (
         np.divide(hits, totals, out=np.zeros_like(hits), where=totals > 0)
-        for hits, totals in ((right @ rest, of @ rest), (right.sum(1, keepdims=True), of.sum(1, keepdims=True)))
+        for hits, totals in ((right @ rest, scored @ rest), (right.sum(1, keepdims=True), scored.sum(1, keepdims=True)))
     )
 
     def choose(shares: np.ndarray, aim: float) -> np.ndarray:
@@ -171,28 +171,28 @@ def choose_level(right: np.ndarray, of: np.ndarray, goal: Goal) -> tuple[int, fl
 
     for aim in np.linspace(goal.value, 1, AIMS):
         levels = choose(fold_shares, aim)[fold], np.arange(len(fold))
-        if (bound := lower_bound(right[levels], of[levels])) >= goal.value:
+        if (bound := lower_bound(right[levels], scored[levels])) >= goal.value:
             return int(choose(all_shares, aim)[0]), bound
-    bounds = np.array([[lower_bound(*level)] for level in zip(right, of, strict=True)])
+    bounds = np.array([[lower_bound(*level)] for level in zip(right, scored, strict=True)])
     level = int(choose(bounds, bounds.max() - SLACK)[0])
     return level, min(float(bounds[level, 0]), goal.value - SLACK)
 
 
-def lower_bound(right: np.ndarray, of: np.ndarray) -> float:
+def lower_bound(right: np.ndarray, scored: np.ndarray) -> float:
     """Compute the lower bound of a share; 0 without spans.
 
     Wilson's (1927), for the effective number of independent spans by the variance between units (Kish, Survey Sampling,
     1965).
 
-    right, of (np.ndarray): shape (units,).
+    right, scored (np.ndarray): shape (units,).
     """
-    units, total = int((of > 0).sum()), of.sum()
+    units, total = int((scored > 0).sum()), scored.sum()
     if not units:
         return 0.0
     share = float(right.sum() / total)
     z = NormalDist().inv_cdf(CONFIDENCE)
     z += (z**3 + z) / 4 / max(units - 1, 1)  # Student's t
-    variance = float(((right - share * of) ** 2).sum()) / total**2 * units / max(units - 1, 1)
+    variance = float(((right - share * scored) ** 2).sum()) / total**2 * units / max(units - 1, 1)
     n = min(share * (1 - share) / variance, total) if variance else units
     middle, half = share + z**2 / (2 * n), z * sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     return float((middle - half) / (1 + z**2 / n))

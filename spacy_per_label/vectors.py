@@ -69,8 +69,8 @@ def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
     last = max(vocab.values())
 
     def embeds(name: str, shape: list[int]) -> bool:
-        named = any(part in name for part in ("embed", "wte", "shared"))
-        return named and len(shape) == 2 and shape[0] > last
+        is_embedding = any(part in name for part in ("embed", "wte", "shared"))
+        return is_embedding and len(shape) == 2 and shape[0] > last
 
     files = sorted(folder.glob("*.safetensors"))
     tables = [table for file in files for table in read_tensors(file, embeds).values()]
