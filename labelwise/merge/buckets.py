@@ -128,17 +128,16 @@ class TaskWriter(BucketWriter):
 
     def __init__(self, file: Path, bits: int, forms: BucketWriter) -> None:
         super().__init__(file, bits)
-        self.forms = forms
+        self.forms, self._known = forms, written_texts(file.parent)
 
     def add_task(self, task: Task, source: int, number: int) -> None:
         """Add a task, with its source and its number there."""
         text = task.text.encode("utf8", "surrogatepass")
         key, encoded = bytes_key(text), encode_task(msgspec.structs.replace(task, text=""))
-        known = written_texts(self.folder)
-        if key not in known:
-            if len(known) >= MAX_KNOWN_TEXTS:
-                known.clear()
-            known.add(key)
+        if key not in self._known:
+            if len(self._known) >= MAX_KNOWN_TEXTS:
+                self._known.clear()
+            self._known.add(key)
             form = text_key(form_of(task.text))
             self.add(key, HEAD.pack(key, TEXT, 0, key, len(text)) + text)
             self.forms.add(form, FORM.pack(form, source, number, key, len(text)))

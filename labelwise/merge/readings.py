@@ -40,11 +40,11 @@ def try_readings(result: TextResult, projection: Projection, trials: Trials) -> 
     text, first, last = result.merged.text, projection.first, projection.last
     places = first_moved(text)
     for answer in result.answers:
-        counts = result.merged.rows[answer.number].reason == Reason.MERGED
-        if not answer.task.all_spans or not counts or answer.dataset.offsets:
+        task, counts = answer.task, result.merged.rows[answer.number].reason == Reason.MERGED
+        if not (task.spans or task.unusable) or not counts or answer.dataset.offsets:
             continue
         file, spans = answer.source, answer.accepted()
-        for span in answer.task.unusable:
+        for span in task.unusable:
             for reading in READINGS if span.fits else ():
                 trials[file, reading, BEFORE] += 1
                 trials[file, reading, AFTER] += reading not in span.fits
