@@ -36,14 +36,6 @@ class SameJob(msgspec.Struct, frozen=True):
         return f"texts, part {self.number + 1} of {1 << self.bits}"
 
 
-class SameCounts(msgspec.Struct):
-    """Counts of a range of forms: distinct ones, bytes of their first texts, and pairs of keys."""
-
-    texts: int = 0
-    text_bytes: int = 0
-    pairs: int = 0
-
-
 def join_texts(buckets: Buckets, tasks: int, do: DoJobs) -> tuple[int, int]:
     """Give the first text's key to tasks of texts that differ only in white space or Unicode composition.
 
@@ -51,26 +43,23 @@ def join_texts(buckets: Buckets, tasks: int, do: DoJobs) -> tuple[int, int]:
     """
     bits = buckets.bits_for(tasks // MAX_FORMS)
     jobs = [SameJob(buckets, number, bits) for number in range(1 << bits)]
-    counts = do(find_same, jobs, "join")
-    if any(one.pairs for one in counts):
+    sizes = do(find_same, jobs, "join")
+    if buckets.files("same"):
         do(move_tasks, jobs, "join")
-    return sum(one.texts for one in counts), sum(one.text_bytes for one in counts)
+    return sum(texts for texts, _ in sizes), sum(text_bytes for _, text_bytes in sizes)
 
 
-def find_same(job: SameJob, folder: Path) -> SameCounts:
-    """Write pairs of keys of texts whose normal forms are in a range."""
-    counts = SameCounts()
+def find_same(job: SameJob, folder: Path) -> tuple[int, int]:
+    """Write pairs of keys of texts with equal forms in a range; return the number of forms, and their texts' bytes."""
+    texts = text_bytes = 0
     forms = sorted(job.buckets.read("forms", FORM.size, job.number, job.bits))  # a form's first task first
     with BucketWriter(folder / "same" / f"{job.number:03d}", job.buckets.bits) as writer:
         for _, same in groupby(forms, lambda form: form[:KEY_BYTES]):
             *_, first, size = FORM.unpack(next(same))
-            others = {key for *_, key, _ in map(FORM.unpack, same)} - {first}
-            for key in others:
+            texts, text_bytes = texts + 1, text_bytes + size
+            for key in {key for *_, key, _ in map(FORM.unpack, same)} - {first}:
                 writer.add(key, key + first)
-            counts.texts += 1
-            counts.text_bytes += size
-            counts.pairs += len(others)
-    return counts
+    return texts, text_bytes
 
 
 def move_tasks(job: SameJob, folder: Path) -> None:

@@ -85,6 +85,14 @@ def test_neither_buckets_nor_workers_change_what_is_joined(merging, monkeypatch,
         assert merging.files(f"{workers}") == merging.files("whole")
 
 
+def test_the_first_of_hundreds_of_rows_gives_its_text(merging):
+    rows = [task(f"text {number}", (0, 4)) for number in range(300)]
+    rows[2], rows[257] = task("big  cat", (0, 3)), task("big cat", (0, 3))
+    merging.add("a", ["A"], rows)
+    assert merging.run().same_texts == 1
+    assert {text for text in merging.docs() if "big" in text} == {"big  cat"}
+
+
 def test_a_span_that_parts_a_letter_from_its_accent_cannot_be_used(merging):
     merging.add("a", ["A"], [task(NFC, (0, 3))])
     merging.add("b", ["B"], [task(NFD, (0, 4), (0, 3), (3, 9), (5, 9), label="B")])
