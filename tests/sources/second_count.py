@@ -19,6 +19,11 @@ ESCAPED = re.compile(rb"\\.", re.DOTALL)
 NUMBER = re.compile(rb"\[[0-9]+\]$")
 
 
+# A blank line, or one that begins a document or a sentence; and a line of CoNLL-U that isn't a word.
+BETWEEN = re.compile(rf"[{WHITE}]*\Z|-DOCSTART-|#\s*(?:sent_id|newdoc id|(?:\w+:)?document_id)\s*=|#begin document")
+REPEATED = re.compile(r"\d+[-.]\d+\s")
+
+
 def lost_of_conll(path: Path, items: Iterable[Item], tag: int | None = -1) -> Counter[str]:
     """Count the file's spans that the read items lack.
 
@@ -28,14 +33,15 @@ def lost_of_conll(path: Path, items: Iterable[Item], tag: int | None = -1) -> Co
     lost: Counter[str] = Counter()
     with path.open(encoding="utf8", errors="surrogateescape") as file:
         lines = [line.removeprefix("\ufeff").rstrip("\n") for line in file]
-    for blank, block in groupby(enumerate(lines, 1), lambda numbered: not numbered[1].strip(WHITE)):
+    for blank, block in groupby(enumerate(lines, 1), lambda numbered: BETWEEN.match(numbered[1]) is not None):
         sentence = dict(block)
-        if blank or all(map(is_marked, sentence.values())):
+        names = [*sentence] == [1] and sentence[1].isupper()  # of columns, as in HIPE's files
+        if blank or names or all(map(is_marked, sentence.values())):
             continue
         item = next((read[number] for number in sentence if number in read), None)
         lost["sentences"] += item is None
         if isinstance(item, Task):
-            tokens = sum(not is_marked(line) for line in sentence.values())
+            tokens = sum(not is_marked(line) and not REPEATED.match(line) for line in sentence.values())
             lost["tokens"] += max(tokens - item.text.count(" ") - 1, 0)
             begun = 0 if tag is None else _count_begun(list(sentence.values()), tag)
             lost["tags"] += max(begun - len(item.spans), 0)
