@@ -77,8 +77,8 @@ def take(tasks: Sequence[Task], label: str, per_span: float, minutes: float) -> 
     return taken
 
 
-def train(data: Data, start: int, more: Answers, folder: Path, seed: int) -> Trained:
-    """Merge the first texts of train and further ones, train on them, and score dev and test."""
+def merge_answers(data: Data, start: int, more: Answers, folder: Path) -> tuple[Path, Ledger]:
+    """Merge the first texts of train and further ones, dev and test."""
     datasets: dict[str, list[Task]] = {}
     entries: list[dict[str, Any]] = []
     splits = {"train": data.train[:start], "dev": data.dev, "test": data.test}
@@ -90,8 +90,13 @@ def train(data: Data, start: int, more: Answers, folder: Path, seed: int) -> Tra
             {**task, "spans": [span for span in task["spans"] if span["label"] in labels]} for task in rows
         ]
         entries.append({"name": name, "labels": labels, "kind": "complete", "split": split})
-    corpus, merge = merge_tasks(datasets, entries, folder, coverage="by-label")
-    wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=STEPS)
+    return merge_tasks(datasets, entries, folder, coverage="by-label")
+
+
+def train(data: Data, start: int, more: Answers, folder: Path, seed: int, steps: int = STEPS) -> Trained:
+    """Merge, train, and score dev and test."""
+    corpus, merge = merge_answers(data, start, more, folder)
+    wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=steps)
     train_pipeline(wanted, folder / "model", folder / "curve.tsv")
     metrics = evaluate_pipeline(folder / "model", corpus / "test", dev=corpus / "dev").metrics
     metrics.pipeline_digest = folder.name

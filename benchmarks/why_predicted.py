@@ -8,13 +8,14 @@ annotated spans: their tokens are unknown for their label, so they teach nothing
 
     named     the ten annotated spans that speak most for each prediction of the group
     random    as many other spans, of the same labels
+    same words    as many spans, of the same labels, with the same words as a prediction, or else most words in common
     against   the ten that speak most against each prediction, which no command prints (the first two seeds)
     random against   as many others
 
 The measure is how far the log-odds of the group's predictions fall more than without random spans: the mean by group,
 and its 95% interval, Student's. Labels with fewer than MIN_SPANS annotated spans are left out, as few others could be
 drawn. Rows are kept as trainings end, so that an interrupted run continues: 99 trainings of 150 steps on three corpora
-took 24 minutes of CPU time.
+took 24 minutes of CPU time, without "same words".
 """
 
 import json
@@ -57,9 +58,10 @@ WORDS = 8_000  # of train
 DEV = 20  # texts of dev
 GROUP, GROUPS = 10, 3  # predictions of a group, and groups of a seed
 MIN_SPANS = 100  # annotated spans of a label in train, so there are others
-ARMS = ("named", "random", "against", "random against")
-COLUMNS = {"corpus": "", "spans": "", "groups": ",", "unknown spans": ",.0f", "log-odds": ".2f"}
-COLUMNS |= {"without them": ".2f", "without random ones": ".2f", "difference": "+.2f", "from": "+.2f", "to": "+.2f"}
+ARMS = ("named", "random", "same words", "against", "random against")
+COMPARED = (ARMS[:2], ("same words", "random"), ("named", "same words"), ARMS[3:])
+COLUMNS = {"corpus": "", "spans": "", "groups": ",", "unknown spans": ",.0f", "log-odds": ".2f", "without them": ".2f"}
+COLUMNS |= {"others": "", "without others": ".2f", "difference": "+.2f", "from": "+.2f", "to": "+.2f"}
 
 Span = tuple[str, int, int, str]  # text's key, start and end in characters, label
 Place = tuple[str, int, int, int]  # text, start and end in tokens, label's number
@@ -154,10 +156,29 @@ def draw_others(named: Sequence[Span], every: Sequence[Span], rng: random.Random
     return drawn
 
 
+def find_alike(named: Sequence[Span], places: Sequence[Place], texts: Mapping[Span, str], nlp: Language) -> list[Span]:
+    """Find as many annotated spans of each label as are named, first those whose words are most like a prediction's.
+
+    texts (Mapping[Span, str]): annotated spans, with their text.
+    """
+    _, ner = find_recognizer(nlp)
+    words = {span: {token.lower_ for token in nlp.make_doc(text)} for span, text in texts.items()}
+    ranks: dict[Span, int] = {}
+    for text, start, end, number in places:
+        wanted = {token.lower_ for token in nlp.make_doc(text)[start:end]}
+        spans = [span for span in texts if span[3] == ner.labels[number]]
+        spans.sort(key=lambda span: (-len(wanted & words[span]) / len(wanted | words[span]), span))
+        ranks |= {span: min(place, ranks.get(span, place)) for place, span in enumerate(spans)}
+    in_order, alike = sorted(ranks, key=lambda span: (ranks[span], span)), list[Span]()
+    for label, count in sorted(Counter(label for *_, label in named).items()):
+        alike += [span for span in in_order if span[3] == label][:count]
+    return alike
+
+
 def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield a row for each training, as kept, if an earlier call has ended it.
 
-    arms (Sequence[str]): whose trainings are run, a named one and a random one; see `ARMS`.
+    arms (Sequence[str]): whose trainings are run, the first of which names spans; see `ARMS`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     kept, base = folder / "rows.jsonl", folder / "base"
@@ -176,7 +197,8 @@ def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iter
     _, ner = find_recognizer(nlp)
     stored = [doc for one in find_partitions(merged / "train") for doc in read_stored_docs(one)]
     learned = learned_spans(stored, ner.labels, range(len(ner.labels)))
-    every = [(key_of(doc), start, end, label) for _, doc, start, end, label in learned]
+    texts_of = {(key_of(doc), start, end, label): doc.text[start:end] for _, doc, start, end, label in learned}
+    every = [*texts_of]
     groups = choose(nlp, json.loads(texts.read_bytes()), Counter(label for *_, label in every), seed)
 
     def keep(row: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +212,8 @@ def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iter
         before = measure(nlp, places)
         named = name_spans(nlp, merged, places, 1 if arms[0] == "named" else -1)
         others = draw_others(named, every, random.Random(f"{seed}/{number}/{arms[0]}"))
-        for arm, unknown in zip(arms, (named, others), strict=True):
+        alike = find_alike(named, places, texts_of, nlp) if "same words" in arms else []
+        for arm, unknown in zip(arms, (named, others, alike), strict=False):
             if (number, arm) not in done:
                 out = folder / "again"
                 seconds = train(merged, out, seed, unknown)
@@ -206,12 +229,12 @@ def compare(name: str, rows: Sequence[dict[str, Any]], arm: str, other: str) -> 
     by_group = {(row["corpus"], row["seed"], row["group"], row["arm"]): row for row in rows}
     groups = [key[:3] for key in by_group if key[3] == arm]
     pairs = [(by_group[*group, arm], by_group[*group, other]) for group in groups]
-    before, after, at_random = (
+    before, after, without_others = (
         [mean(row[side][key]) for row in pairs] for side, key in ((0, "before"), (0, "after"), (1, "after"))
     )
-    differences = [one - two for one, two in zip(after, at_random, strict=True)]
+    differences = [one - two for one, two in zip(after, without_others, strict=True)]
     size = mean(row["unknown"] for row, _ in pairs)
-    means = [mean(one) for one in (before, after, at_random)]
+    means = [mean(before), mean(after), other, mean(without_others)]
     return [name, arm, len(groups), size, *means, *mean_interval(differences)]
 
 
@@ -219,25 +242,28 @@ def main(
     corpus: Annotated[list[Path], typer.Option(help="Folders of brat documents, or files of Prodigy tasks")],
     folder: Annotated[Path, typer.Option(help="Folder for corpora and pipelines")] = Path("benchmarks/out/why"),
     seeds: Annotated[int, typer.Option(help="Repetitions, each with other texts")] = 3,
+    against: Annotated[bool, typer.Option(help="Also without the spans that speak against a prediction")] = True,
+    result: Annotated[str, typer.Option(help="Name of the result")] = "why_predicted",
 ) -> None:
     """Train all, and write the table."""
     found: list[dict[str, Any]] = []
-    order = [*product([ARMS[:2]], range(seeds), corpus), *product([ARMS[2:]], range(seeds)[:2], corpus)]
+    order = [*product([ARMS[:3]], range(seeds), corpus)]
+    order += product([ARMS[3:]], range(seeds)[:2], corpus) if against else []
     for arms, seed, place in order:
         for row in run_seed(place, folder / f"{place.stem}-{seed}", seed, arms):
-            if row["arm"] != "base" or arms == ARMS[:2]:
+            if row["arm"] != "base" or arms == ARMS[:3]:
                 found.append(row)
                 print({key: value for key, value in row.items() if key not in ("before", "after")}, flush=True)
     again = [row for row in found if row["arm"] != "base"]
     by_corpus = {place.stem: [row for row in again if row["corpus"] == place.stem] for place in corpus}
     table = [
         compare(name, rows, arm, other)
-        for arm, other in (ARMS[:2], ARMS[2:])
+        for arm, other in COMPARED[: None if against else 3]
         for name, rows in {**by_corpus, "all": again}.items()
     ]
     minutes = sum(row["seconds"] for row in found) / 60
     note = f"{len(found)} trainings of {STEPS} steps, {minutes:.0f} minutes of CPU time"
-    write_result("why_predicted", COLUMNS, table, note=note)
+    write_result(result, COLUMNS, table, note=note)
 
 
 if __name__ == "__main__":

@@ -244,7 +244,13 @@ def _choose_tasks(
     if not improved:
         return why, [Step("package the labels that are ready", f"python -m scripts.package {pipeline}")]
     open_rows = [item for item in rows if item[0].label in improved]
-    open_rows.sort(key=lambda item: (item[1].removes, item[1].command != TEST_TEXTS), reverse=True)
+
+    def worth(item: tuple[RankedLabel, Step]) -> tuple[bool, int, bool]:
+        """Order tasks by the errors that they may remove; reviews follow, because none was shown to raise F1."""
+        _, step = item
+        return step.removes > 0 and step.command != FIX, step.removes, step.command != TEST_TEXTS
+
+    open_rows.sort(key=worth, reverse=True)
     wide = [row.label for row, step in open_rows if step.command == TEST_TEXTS]
     taught = [(row.label, step.removes) for row, step in open_rows if step.command == PREDICT]
     full = f"annotate more texts in full, mainly for {name_labels([label for label, _ in taught])}"

@@ -476,6 +476,17 @@ def test_texts_are_annotated_in_full_where_some_are(partly, full):
     assert words[-1] == "annotate more texts for A", "it has one label"
 
 
+def test_a_review_follows_the_tasks_of_other_labels_however_many_errors_it_removes():
+    """It precedes a task that removes none."""
+    one, other = mistakes(right=60, spurious=40), mistakes(right=60, unseen=35)
+    tasks = advice_on(make_metrics(A=one, B=other, C=one), {"A": Counter({"missing": 40})}).tasks
+    assert [(task.words, task.removes) for task in tasks] == [
+        ("annotate more texts for B", 35),
+        ("review A's suspected annotation errors", 40),
+        ("look at C's errors", 0),
+    ]
+
+
 def test_up_to_three_tasks_follow_each_other_and_none_is_named_twice():
     """A rule is the step of two labels, one request has all labels with too wide an interval, and the sample is due."""
     pair = {"A": mistakes(right=60, label=30), "B": mistakes(right=60, taken=30, spurious=1)}

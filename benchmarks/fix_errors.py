@@ -1,0 +1,237 @@
+"""*Fix*, replayed on gold with planted errors: what does the review of suspected errors bring in equal minutes?
+
+    python -m benchmarks.fix_errors --corpus assets/wnut2020_wlp
+
+Half of the texts of train are annotated, the others are new. In the annotated ones and in dev, some spans are deleted,
+relabelled, or moved by a word at one end; test is clean. Each way continues for equal minutes, and trains `cpu` again:
+
+    cases           review the cases of `check`, in the order of the report
+    random texts    correct random texts
+    new texts       annotate new texts in full, without errors
+
+Answers are gold: a case is accepted if its proposal is gold, and its annotated span isn't. If the cases end early,
+random texts follow. A corrected text takes its reading, and, for each planted error, the time of annotating a span.
+"""
+
+import random
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, NamedTuple
+
+import msgspec
+import typer
+
+from benchmarks.annotators import shift, word_places
+from benchmarks.binary_answers import ANSWERS_PER_MINUTE, WORDS_PER_MINUTE, read_data
+from benchmarks.measure import Cell, mean_interval, spread, write_result
+from benchmarks.next_task import READ_PER_MINUTE, Trained, f1_of, merge_answers, take, train
+from benchmarks.public import Task
+from labelwise.base.text import SpanKey, text_key
+from labelwise.check.check_corpus import check
+from labelwise.report.advice import advise
+from labelwise.report.review_queue import Case, ReviewQueue
+
+STEPS = 100  # of each training
+WRONG = 0.05  # share of the spans with a planted error
+BASE = "random texts"
+CASES = "cases"
+WAYS = ("no errors", "all errors", BASE, CASES, "new texts")
+COLUMNS = {"corpus": "", "way": "", "seeds": ",", "cases": ",", "accepted": ",", "texts": ",", "errors": ","}
+COLUMNS |= {"corrected": ",", f"more than {BASE}": "+.1%", "from": "+.1%", "to": "+.1%"}
+COLUMNS |= {"trainings": ",", "F1": ".3f", f"gain over {BASE}, F1": ""}
+Annotation = dict[str, set[SpanKey]]  # spans by text
+
+
+class Planted(NamedTuple):
+    """A planted error: a text, its right span, and the wrong span in its place, if any."""
+
+    text: str
+    right: SpanKey
+    wrong: set[SpanKey]
+
+    def is_corrected(self, found: Annotation) -> bool:
+        """Return whether an annotation has the right span, and no wrong one."""
+        return self.right in found[self.text] and found[self.text].isdisjoint(self.wrong)
+
+
+class Outcome(NamedTuple):
+    """The reviewed cases and texts, planted and corrected errors, and F1 on test, if trained."""
+
+    cases: int
+    accepted: int
+    texts: int
+    errors: int
+    corrected: int
+    f1: float | None
+
+
+class Kept(msgspec.Struct):
+    """Outcomes by way, CPU seconds, and the errors of each label that isn't ready, on dev."""
+
+    outcomes: dict[str, Outcome] = {}
+    seconds: float = 0
+    costs: dict[str, int] = {}
+
+
+def spans_of(tasks: Iterable[Task]) -> Annotation:
+    """Return the spans of each text."""
+    return {task["text"]: {(span["start"], span["end"], span["label"]) for span in task["spans"]} for task in tasks}
+
+
+def as_tasks(tasks: Iterable[Task], spans: Annotation) -> list[Task]:
+    """Make tasks of texts with other spans."""
+    names = ("start", "end", "label")
+    return [
+        {"text": text, "spans": [dict(zip(names, span, strict=True)) for span in sorted(spans[text])]}
+        for text in (task["text"] for task in tasks)
+    ]
+
+
+def plant(gold: Annotation, labels: Sequence[str], rng: random.Random) -> list[Planted]:
+    """Delete, relabel or move some spans; one label can't be relabelled."""
+    planted = []
+    for text, spans in gold.items():
+        words = [*word_places(text)]
+        for start, end, label in sorted(spans):
+            if rng.random() < WRONG:
+                ways = [set(), {shift(words, (start, end, label), rng)}]
+                if others := [one for one in labels if one != label]:
+                    ways.append({(start, end, rng.choice(others))})
+                planted.append(Planted(text, (start, end, label), rng.choice(ways) - spans))
+    return planted
+
+
+def with_errors(gold: Annotation, planted: Iterable[Planted]) -> Annotation:
+    """Return gold with its planted errors."""
+    found = {text: {*spans} for text, spans in gold.items()}
+    for text, right, wrong in planted:
+        found[text] = found[text] - {right} | wrong
+    return found
+
+
+def find_costs(trained: Trained) -> dict[str, int]:
+    """Count the errors of each label that isn't ready, by which the report orders its cases."""
+    rows = advise(trained.metrics, None, "cpu", 0.8, {}, trained.merge).rows
+    return {row.label: row.total for row, _ in rows if row.verdict != "ready"}
+
+
+def list_cases(corpus: Path, out: Path, costs: Mapping[str, int]) -> list[Case]:
+    """Check a corpus, and list the cases as the report does."""
+    _, findings = check(corpus, out)
+    queue = ReviewQueue([msgspec.to_builtins(one) for one in findings])
+    return [case for case in queue.choose(costs) if case["listed"]]
+
+
+def review(cases: Iterable[Case], found: Annotation, gold: Annotation) -> int:
+    """Answer cases by gold, and change the annotation; return how many were accepted."""
+    texts, accepted = {text_key(text).hex(): text for text in found}, 0
+    for case in cases:
+        text = texts[case["key"]]
+        current, proposed = ({tuple(case[name])} if case[name] else set() for name in ("current", "proposed"))
+        if current <= found[text] - gold[text] and proposed <= gold[text]:
+            found[text] = found[text] - current | proposed
+            accepted += 1
+    return accepted
+
+
+def correct(texts: Sequence[str], minutes: float, found: Annotation, gold: Annotation, per_span: float) -> int:
+    """Correct the first texts, as many as fit into the minutes; return their number."""
+    for number, text in enumerate(texts):
+        minutes -= len(text.split()) / READ_PER_MINUTE + len(gold[text] - found[text]) * per_span
+        if minutes < 0:
+            return number
+        found[text] = gold[text]
+    return len(texts)
+
+
+def run_seed(corpus: Path, folder: Path, seed: int, minutes: int, costs: Mapping[str, int] | None) -> Kept:
+    """Review or annotate, each way, and train; without the ways that an earlier call has ended.
+
+    costs (Mapping[str, int] | None): of another seed, to count corrections alone, without training; see `find_costs`.
+    """
+    file = folder / "kept.json"
+    kept = msgspec.json.decode(file.read_bytes(), type=Kept) if file.exists() else Kept()
+    wanted = [way for way in (WAYS if costs is None else WAYS[1:-1]) if way not in kept.outcomes]
+    if not wanted:
+        return kept
+    folder.mkdir(parents=True, exist_ok=True)
+    data, rng = read_data(corpus, folder, seed), random.Random(seed)
+    half, words = len(data.train) // 2, sum(len(task["text"].split()) for task in data.train)
+    spans = sum(len(task["spans"]) for task in data.train)
+    per_span = words * (1 / WORDS_PER_MINUTE - 1 / READ_PER_MINUTE) / spans
+    gold = spans_of([*data.train[:half], *data.dev])
+    planted = plant(gold, data.labels, rng)
+    texts = rng.sample([*gold], len(gold))
+    for way in wanted:
+        began, found, new = time.process_time(), with_errors(gold, planted), list[Task]()
+        cases, accepted, corrected = list[Case](), 0, 0
+        if way == "no errors":
+            found = gold
+        elif way == "new texts":
+            new = take(data.train[half:], "", per_span, minutes)
+        elif way != "all errors":
+            if way == CASES:
+                listed = list_cases(folder / "all errors/corpus", folder / "check", kept.costs)
+                cases = listed[: minutes * ANSWERS_PER_MINUTE]
+                accepted = review(cases, found, gold)
+            corrected = correct(texts, minutes - len(cases) / ANSWERS_PER_MINUTE, found, gold, per_span)
+        right, f1 = sum(one.is_corrected(found) for one in planted), None
+        given = data._replace(train=as_tasks(data.train[:half], found), dev=as_tasks(data.dev, found))
+        if costs is None:
+            trained = train(given, half, {"": new} if new else {}, folder / way, seed, STEPS)
+            f1, _ = f1_of(trained)
+            kept.costs = find_costs(trained) if way == "all errors" else kept.costs
+        elif way == "all errors":
+            merge_answers(given._replace(test=data.test[:1]), half, {}, folder / way)  # check leaves test out
+            kept.costs = {**costs}
+        kept.outcomes[way] = Outcome(len(cases), accepted, corrected + len(new), len(planted), right, f1)
+        kept.seconds += time.process_time() - began
+        file.write_bytes(msgspec.json.encode(kept))
+        print(corpus.stem, seed, way, kept.outcomes[way], flush=True)
+    return kept
+
+
+def make_rows(name: str, found: Sequence[dict[str, Outcome]]) -> list[list[Cell]]:
+    """Make the rows of a corpus, or of all: numbers are medians, gains are means with their interval."""
+    rows: list[list[Cell]] = []
+    for way in WAYS:
+        having = [(one[way], one[BASE]) for one in found if way in one]
+        *numbers, _ = zip(*(mine for mine, _ in having), strict=True)
+        more = [(mine.corrected - base.corrected) / mine.errors for mine, base in having]
+        interval = mean_interval(more) if way == CASES else (None, None, None)
+        f1 = [(mine.f1, base.f1) for mine, base in having if mine.f1 is not None and base.f1 is not None]
+        gains = "" if way == BASE else " ".join(f"{mine - base:+.3f}" for mine, base in f1)
+        cells = [len(f1), spread([mine for mine, _ in f1]), gains]
+        rows.append([name, way, len(having), *map(median, numbers), *interval, *cells])
+    return rows
+
+
+def main(
+    corpus: Annotated[list[Path], typer.Option(help="Folders of brat documents, or files of Prodigy tasks")],
+    folder: Annotated[Path, typer.Option(help="Folder for corpora and pipelines")] = Path("benchmarks/out/fix"),
+    minutes: Annotated[int, typer.Option(help="Minutes of review; the report lists the cases of about 20")] = 20,
+    seeds: Annotated[int, typer.Option(help="Repetitions, each with other texts and errors")] = 3,
+    trained: Annotated[int, typer.Option(help="Repetitions that train; the others count corrections")] = 3,
+) -> None:
+    """Replay all, and write the table."""
+    found: dict[tuple[Path, int], Kept] = {}
+    for seed in range(seeds):
+        for place in corpus:
+            costs = found[place, 0].costs if seed >= trained else None
+            found[place, seed] = run_seed(place, folder / f"{place.stem}-{seed}", seed, minutes, costs)
+    rows = [
+        row
+        for place in corpus
+        for row in make_rows(place.stem, [kept.outcomes for (one, _), kept in found.items() if one == place])
+    ]
+    rows += make_rows("all", [kept.outcomes for kept in found.values()]) if len(corpus) > 1 else []
+    spent = sum(kept.seconds for kept in found.values()) / 60
+    n = sum(one.f1 is not None for kept in found.values() for one in kept.outcomes.values())
+    note = f"{n} trainings of {STEPS} steps; {spent:.0f} minutes of CPU time"
+    write_result("fix_errors", COLUMNS, rows, note=note)
+
+
+if __name__ == "__main__":
+    typer.run(main)
