@@ -60,8 +60,8 @@ GROUP, GROUPS = 10, 3  # predictions of a group, and groups of a seed
 MIN_SPANS = 100  # annotated spans of a label in train, so there are others
 ARMS = ("named", "random", "same words", "against", "random against")
 COMPARED = (ARMS[:2], ("same words", "random"), ("named", "same words"), ARMS[3:])
-COLUMNS = {"corpus": "", "spans": "", "groups": ",", "unknown spans": ",.0f", "log-odds": ".2f", "without them": ".2f"}
-COLUMNS |= {"others": "", "without others": ".2f", "difference": "+.2f", "from": "+.2f", "to": "+.2f"}
+COLUMNS = {"corpus": "", "spans": "", "others": "", "groups": ",", "unknown spans": ",.0f", "log-odds": ".2f"}
+COLUMNS |= {"without them": ".2f", "without others": ".2f", "difference": "+.2f", "from": "+.2f", "to": "+.2f"}
 
 Span = tuple[str, int, int, str]  # text's key, start and end in characters, label
 Place = tuple[str, int, int, int]  # text, start and end in tokens, label's number
@@ -234,8 +234,8 @@ def compare(name: str, rows: Sequence[dict[str, Any]], arm: str, other: str) -> 
     )
     differences = [one - two for one, two in zip(after, without_others, strict=True)]
     size = mean(row["unknown"] for row, _ in pairs)
-    means = [mean(before), mean(after), other, mean(without_others)]
-    return [name, arm, len(groups), size, *means, *mean_interval(differences)]
+    means = [mean(values) for values in (before, after, without_others)]
+    return [name, arm, other, len(groups), size, *means, *mean_interval(differences)]
 
 
 def main(
