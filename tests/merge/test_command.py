@@ -78,6 +78,7 @@ def test_a_wrong_section_is_an_error(merging):
         ("{dev_ratio: 0.5, test_ratio: 0.5}", "leave some for train"),
         ("{near_duplicates: group, split_by: doc}", "both decide which texts stay in one split; use one"),
         ("{salt: x}", "mine.yml: merge: salt: 'x': the section has no such key; its keys are duplicates, annotators, "),
+        ("{tokenizer: {}}", "mine.yml: merge: tokenizer: {}: the section has no such key"),  # read from another file
     ):
         (merging.root / "mine.yml").write_text(f"merge: {section}")
         assert message in run("--project", "mine.yml", status=1)
