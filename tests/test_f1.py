@@ -14,12 +14,12 @@ TOWNS, NAMES, DAYS = ("Rome", "Oslo", "Bern", "Lima"), ("Ann", "Bob", "Eve", "Ma
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
-    """150 texts with a span of each of three labels."""
+    """300 texts with a span of each of three labels."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(measure, "RESULTS", tmp_path)
     file = tmp_path / "towns.jsonl"
     with file.open("w", encoding="utf8") as written:
-        for number in range(150):
+        for number in range(300):
             words = {"NAME": NAMES[number % 4], "DAY": DAYS[number % 3], "TOWN": TOWNS[number % 5 % 4]}
             text = f"No. {number}: {words['NAME']} left {words['TOWN']} on {words['DAY']}."
             spans = [

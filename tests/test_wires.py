@@ -407,7 +407,7 @@ SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("predict", ["Texts that can't be used: 1 bad"], {"inputs": ["@/animals/tasks/toad.jsonl"]}, {}),
     ("train", ["tiny.cfg, changed for this training: .*eval_frequency 2 -> 1"], {}, {}),
     ("train", [r"First epoch, so far: \d+ texts"], {"max_steps": 1}, {}),
-    ("train", [r"Texts (per|of the first) epoch.*: \d+ texts", r"words in \d+ seconds: \d.* per second"], {}, {}),
+    ("train", [r"(Each epoch|First epoch, so far): \d+ texts", r"words in \d+ seconds: \d.* per second"], {}, {}),
     ("train", [r"error on dev: 0\.\d+ \(0", "Best pipeline: training/tiny/model-best; curve: plots/tiny.tsv"], {}, {}),
     ("seeds", ["Training with seed 1", r"test +0 +0\.\d+", "has F1 of 2 trainings", "bar predict"], {}, {}),
     (

@@ -67,7 +67,7 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
         between = few if row["units"] < MIN_UNITS else f"{row['f_low']:.3f}-{row['f_high']:.3f} "
         assert f"{label} {figures} {between}{row.get('support', '')}" in printed
     assert f"Not scored: {metrics['unscored']} predictions" in printed
-    assert f"on {metrics['texts']} texts of" in printed
+    assert f"Scores on {metrics['texts']} texts: metrics/own.json" in printed
     assert (out / "metrics/own.json").read_bytes().endswith(b"}\n")
     again = evaluate(tmp_path / "two", ruler, demo_corpus / "test", "--workers", 2)
     assert again.split("Scores on")[0] == printed.split("Scores on")[0]

@@ -1,6 +1,7 @@
 """The report in a browser: deciding by keys, sorting, phones, both colour schemes, print, and hostile text."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -351,7 +352,8 @@ def test_a_column_is_sorted_by_its_head_and_again_the_other_way(show):
 def test_a_label_shows_its_mistakes_beside_its_row(show):
     page = show()
     page.click(".sortable a:text-is('DRUG')")
-    assert page.inner_text(".sortable tr:has(a:text-is('DRUG')) + tr").startswith("Errors of DRUG on test")
+    row = page.locator(".sortable tr:has(a:text-is('DRUG')) + tr")  # once the page has followed the link
+    playwright.expect(row).to_contain_text(re.compile("^Errors of DRUG on test"))
     assert "spurious, 15 times · predicted DRUG" in page.inner_text("#card")
     assert page.locator("#card mark").first.inner_text() in {"Last spring", "codeine", "aspirin", "lithium"}
     page.click(".sortable a:text-is('PLACE')")
