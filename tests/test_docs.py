@@ -49,7 +49,6 @@ NOT_RUN = {
     ("docs/deploy.md", "pip install dist/cpu/*.whl"): "would change this environment; the wheels are put on the path",
     ("docs/deploy.md", "import spacy\nfrom fastapi"): "needs fastapi, which is none of the project's packages",
     ("docs/deploy.md", "OPENBLAS_NUM_THREADS=1"): "starts the service above",
-    ("docs/deploy.md", "import spacy\nimport torch"): "needs a pipeline with a transformer, and torch",
     ("docs/deploy.md", "pip install dvc"): "example.com; test_end_to_end.py gets a pipeline from a folder",
     ("docs/deploy.md", ".venv/bin/pip install spacy-huggingface-hub"): "needs an account on the hub",
     ("docs/outcomes.md", "SELECT kind, cause"): "needs DuckDB; evaluate/test_tables.py has the columns",
