@@ -48,9 +48,8 @@ def read_section(
         return kind()
     kind_of_file: Any = dict[str, Any] | None
     content = decode_yaml(project.read_bytes(), kind_of_file, str(project), "write it as weasel reads it") or {}
-    check_removed(
-        project, content, REMOVED if name != "tokenizer" else {}
-    )  # the section `tokenizer` has a separate file
+    # The section `tokenizer` is that of a separate file, where no key was removed.
+    check_removed(project, content, REMOVED if name != "tokenizer" else {})
     section = content.get(name) or {}
     types = {field.name: field.type for field in msgspec.structs.fields(kind) if field.name not in other}
     allowed = f"its keys are {', '.join(types)}"
