@@ -1,5 +1,3 @@
-"""The tests run as commands do."""
-
 import os
 import sys
 from itertools import pairwise

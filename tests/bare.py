@@ -1,4 +1,4 @@
-"""Environments that have some packages, what those require, and nothing else."""
+"""Environments with some installed packages and their requirements."""
 
 import os
 import venv
@@ -11,7 +11,7 @@ from tests.conftest import run_command
 
 
 def bare_environment(folder: Path, *names: str) -> Path:
-    """Make an environment with links to packages that are installed here; returns its Python."""
+    """Link installed packages into a new environment; return its Python."""
     venv.create(folder, with_pip=False, symlinks=True)
     [site] = folder.glob("lib/python*/site-packages")
     seen: set[str] = set()
@@ -21,13 +21,13 @@ def bare_environment(folder: Path, *names: str) -> Path:
 
 
 def in_bare(python: Path, *arguments: object, cwd: Path | None = None) -> str:
-    """Run something in such an environment, where nothing of this project is; return what it prints."""
+    """Run Python there, without this project; return its output."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return run_command([python, *arguments], cwd or python.parent, clean).stdout
 
 
 def required_files(name: str, seen: set[str]) -> set[Path]:
-    """The files and folders in site-packages of a distribution and all that it requires."""
+    """Return the files in site-packages of a distribution and its requirements."""
     if name.lower() in seen:
         return set()
     seen.add(name.lower())

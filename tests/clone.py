@@ -1,4 +1,4 @@
-"""A clone of the project for whole workflows, in `.venv`, which has no PyTorch."""
+"""A clone of the project for whole workflows, in `.venv` (no PyTorch)."""
 
 import os
 import pickle
@@ -33,16 +33,12 @@ PLAIN = ROOT / ".venv" / "bin"
 
 
 class Clone:
-    """The repository's files in a new git repository, with a narrow model and small numbers in project.yml.
+    """The files in a new git repository, with a narrow model and small numbers in project.yml.
 
-    connections (Path): file that records attempts to reach another machine; none succeeds.
+    connections (Path): log of attempts to reach another machine; all are refused.
     """
 
     def __init__(self, root: Path, programs: Path = PLAIN) -> None:
-        """Make the clone.
-
-        programs (Path): the folder of the environment's programs; DEV, that of the tests, has PyTorch.
-        """
         self.root = root
         self.connections = root.with_name(f"{root.name}.connections")
         left_out = ("PYTHONDONTWRITEBYTECODE", *SILENCING)  # write bytecode, as by default
@@ -65,17 +61,16 @@ class Clone:
         self.commit("start")
 
     def set(self, name: str, value: str) -> None:
-        """Change a variable of project.yml, or a key of one of its sections."""
         path = self.root / "project.yml"
         [old] = re.findall(rf"(?m)^  {name}: \S+", path.read_text(encoding="utf8"))
         replace_once(path, f"\n{old}", f"\n  {name}: {value}")
 
     def stop_after_merge(self) -> None:
-        """Leave training and what follows out of the workflow `all`."""
+        """End the workflow `all` after the merge."""
         replace_once(self.root / "project.yml", "  - train-cpu\n  - evaluate-cpu\n  - check\n  - report-cpu\n", "")
 
     def use_own_data(self) -> None:
-        """Set `data: assets`, with the demo's texts as one's own: brat's in a folder, and Prodigy's, a file a label."""
+        """Set `data: assets`, with the demo's texts in a brat folder and a Prodigy file per label."""
         self.set("data", "assets")
         with TemporaryDirectory() as made:
             self.call_lines(f"python -m scripts.make_demo {made}/demo {OWN}")
@@ -84,7 +79,6 @@ class Clone:
                 shutil.move(file, self.root / "assets/prodigy")
 
     def clone(self, root: Path) -> "Clone":
-        """Clone its repository by git."""
         other = copy(self)
         other.root = root
         self.run("git", "clone", "-q", ".", str(root))
@@ -99,7 +93,7 @@ class Clone:
         return done.stdout + done.stderr
 
     def call(self, *names: str, status: int = 0) -> str:
-        """Run commands of project.yml in this process; return what they print."""
+        """Run commands of project.yml in this process; return their output."""
         project = yaml.safe_load((self.root / "project.yml").read_text(encoding="utf8"))
         scripts = {command["name"]: command["script"] for command in project["commands"]}
         lines = "\n".join(" ".join(line.split()) for name in names for line in scripts[name])
@@ -108,25 +102,25 @@ class Clone:
         )
 
     def call_lines(self, lines: str, status: int = 0) -> str:
-        """Run lines `python -m …` in this process, which takes a tenth of the time; return what they print."""
+        """Run lines `python -m …` in this process, ten times as fast; return their output."""
         with chdir(self.root):
             return "".join(call_line(line.removeprefix("python -m "), status) for line in lines.splitlines())
 
     def paste(self, commands: str) -> str:
-        """Run commands as if pasted into a terminal; returns the output."""
+        """Run commands as if pasted into a terminal; return their output."""
         return self.run("bash", "-euc", commands)
 
     def results(self) -> dict[str, bytes]:
-        """Read the commands' outputs, by path, except APART."""
+        """Read the outputs, except APART, by path."""
         files = [path for name in RESULTS for path in (self.root / name).rglob("*") if path.is_file()]
         named = {path.relative_to(self.root).as_posix(): path for path in files}
         return {name: path.read_bytes() for name, path in named.items() if not APART.search(name)}
 
 
 def run_by_weasel(factory: pytest.TempPathFactory) -> tuple[Clone, str]:
-    """Return a clone after `weasel run all`, with a short training that learned something, and the output.
+    """Return a clone after `weasel run all` with a short training, and the output.
 
-    It is a copy of one that the processes of pytest share.
+    Pytest's processes share the original.
     """
     base = factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
@@ -156,7 +150,7 @@ def tracked() -> list[str]:
 
 
 def call_dvc(folder: Path, *command: str) -> None:
-    """Run DVC in this process, which takes a tenth of the time."""
+    """Run DVC in this process, ten times as fast."""
     with chdir(folder):
         assert dvc.cli.main([*command]) == 0
 

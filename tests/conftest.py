@@ -1,5 +1,3 @@
-"""What several tests use."""
-
 import json
 import os
 import shlex
@@ -55,13 +53,13 @@ TINY = {"components.tok2vec.model.encode.width": 32, "training.batcher.size": 30
 
 
 def make_narrow(config: Path, target: Path, eval_frequency: int) -> None:
-    """Write a config with a narrow model, and a number of steps between evaluations."""
+    """Write a config with a narrow model that evaluates every `eval_frequency` steps."""
     overrides = TINY | {"training.eval_frequency": eval_frequency}
     load_config(config, overrides=overrides, interpolate=False).to_disk(target)
 
 
 def real_corpus(name: str) -> Path:
-    """Find a public corpus as `weasel assets benchmarks --extra` fetches it, or beside the repository, or skip."""
+    """Find a public corpus where `weasel assets benchmarks --extra` puts it, or beside the repository, or skip."""
     folders = [root / name for root in (ROOT / "assets", ROOT.parent / "shared" / "corpora")]
     # Weasel makes folders before it has anything for them.
     found = [folder for folder in folders if folder.is_dir() and any(folder.iterdir())]
@@ -79,7 +77,7 @@ def read_jsonl(path: Path) -> list[Any]:
 
 
 def task(text: str, *spans: Sequence[Any], label: str = "A", **more: Any) -> dict[str, Any]:
-    """A task of Prodigy's; its spans are (start, end), or with a label, or with a label and an answer."""
+    """Return a Prodigy task; spans are (start, end[, label[, answer]])."""
     keys = ("start", "end", "label", "answer")
     return {"text": text, "spans": [{"label": label} | dict(zip(keys, span, strict=False)) for span in spans], **more}
 
@@ -99,13 +97,13 @@ def stored(doc: Doc) -> StoredDoc:
 
 
 def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
-    """Yield the gold Docs of a folder of partitions, in order, with all that a merge put into them."""
+    """Yield the gold Docs of a folder of partitions, with all that a merge wrote."""
     for partition in find_partitions(path):
         yield from DocBin().from_bytes(read_partition(partition)).get_docs(nlp.vocab)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests measured as heavy, and begin with the whole project's, which take longest."""
+    """Mark the tests of heavy.txt; run the whole project's first, since they take longest."""
     heavy = {line for line in (ROOT / "tests/heavy.txt").read_text(encoding="utf8").splitlines() if line[:1] != "#"}
     for item in items:
         if item.nodeid.partition("[")[0] in heavy:
@@ -114,7 +112,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def call(command: Callable[..., Any], *arguments: object, status: int = 0) -> str:
-    """Call the function of a command as its command line does, and return what it prints."""
+    """Call a command's function as its command line does; return its output."""
     app = typer.Typer()
     app.command()(command)
     done = CliRunner().invoke(app, [str(one) for one in arguments], env={"COLUMNS": "400"})
@@ -124,13 +122,13 @@ def call(command: Callable[..., Any], *arguments: object, status: int = 0) -> st
 
 
 def call_line(line: str, status: int = 0) -> str:
-    """Call a command of the project by its line, such as "scripts.why corpus", in this process; return its output."""
+    """Run a line such as "scripts.why corpus" in this process; return its output."""
     module, *arguments = shlex.split(line, comments=True)
     return call(getattr(import_module(module), f"{module.removeprefix('scripts.')}_cli"), *arguments, status=status)
 
 
 def run_command(command: Iterable[object], cwd: Path, env: Mapping[str, str], status: int = 0) -> Any:
-    """Run a command in a new process, which ends with a status; return subprocess's result."""
+    """Run a command in a new process, check its exit status, and return subprocess's result."""
     given = [*map(str, command)]
     done = subprocess.run(given, cwd=cwd, env=env, timeout=1000, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr
@@ -138,14 +136,14 @@ def run_command(command: Iterable[object], cwd: Path, env: Mapping[str, str], st
 
 
 def run_python(*command: object, cwd: Path = ROOT, **environment: str) -> str:
-    """Run Python in a new process, and return its output; PYTHONPATH begins with the repository."""
+    """Run Python in a new process with the repository on its path; return its output."""
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     return run_command([sys.executable, *command], cwd, {**os.environ, "PYTHONPATH": paths, **environment}).stdout
 
 
 @contextmanager
 def another_process(block: AbstractContextManager[Any]) -> Iterator[int]:
-    """A process that is within a context manager; yields its id."""
+    """Yield the id of a process that is within a context manager."""
     inside, end = os.pipe(), os.pipe()
     other = os.fork()
     if other == 0:
@@ -164,7 +162,7 @@ def another_process(block: AbstractContextManager[Any]) -> Iterator[int]:
 
 
 class Merging:
-    """Datasets in a folder, and what merging them gives."""
+    """Datasets in a folder, and their merge."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -196,7 +194,7 @@ class Merging:
         return pq.read_table(self.root / out / f"{name}.parquet").to_pylist()
 
     def problems(self, out: str = "corpus") -> list[tuple[str, str, int, str]]:
-        """Dataset, file, line, reason and details of all rows and spans with a problem."""
+        """Return (dataset, file, line, reason, details) of all problems."""
         found = [*self.table("rows", out), *self.table("spans", out)]
         told = [one for one in found if one["detail"] or one["reason"] in (*ROW_PROBLEMS, *SPAN_PROBLEMS)]
         return [(one["dataset"], one["file"], one["line"], describe(one)) for one in told]
@@ -220,7 +218,7 @@ def words_of(checks: Iterable[ImportCheck]) -> list[str]:
 
 
 def merge_demo(root: Path, settings: Settings, **demo: Any) -> Path:
-    """Make a demo corpus in a folder, as brat, and merge it."""
+    """Make a demo corpus as brat, and merge it."""
     make_demo(root / "brat", **demo)
     convert_brat(root / "brat", root / "tasks")
     merge_data([root / "tasks" / "datasets.yml"], root / "corpus", settings, metrics=root / "merge.json")
@@ -228,7 +226,7 @@ def merge_demo(root: Path, settings: Settings, **demo: Any) -> Path:
 
 
 def merge_few(root: Path, lang: str) -> Path:
-    """Merge a demo corpus of 30 texts and 4 labels, in several partitions, with the project's tokenizer."""
+    """Merge 30 demo texts with 4 labels, in several partitions, with the project's tokenizer."""
     rules = read_rules(ROOT / "project.yml")
     settings = Settings(lang=lang, tokenizer=rules, dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)
     return merge_demo(root, settings, docs=30, labels=4, words=100)
@@ -236,7 +234,7 @@ def merge_few(root: Path, lang: str) -> Path:
 
 @pytest.fixture(scope="session")
 def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small corpus of no language, whose tokenizer loads in a tenth of the time of English's."""
+    """A small corpus of no language: its tokenizer loads ten times as fast as English's."""
     return merge_few(tmp_path_factory.mktemp("demo"), "xx")
 
 
@@ -255,7 +253,7 @@ def save_ruler(folder: Path, *patterns: tuple[str, Any], nlp: Language | None = 
 
 @pytest.fixture(scope="session")
 def ruler(demo_corpus, tmp_path_factory) -> Path:
-    """Rules that are right about some entities of the test set, wrong about others, with the project's tokenizer."""
+    """A pipeline of rules, right about some test entities and wrong about others."""
     nlp = make_nlp(*read_tokenizer(demo_corpus / "tokenizer.json"))
     found = sorted({(ent.text, ent.label_) for doc in read_docs(demo_corpus / "test", nlp) for ent in doc.ents})
     patterns = dict(found[::2]) | {text: found[0][1] for text, _ in found[1::6]} | {"of": "UNKNOWN"}

@@ -1,7 +1,7 @@
-"""Preloaded by a worker of a test's cluster (`dask worker --preload`), which kills itself once, at a chosen place.
+"""Preloaded by a worker of a test's cluster (`dask worker --preload`): kills one worker, once.
 
-The file that KILL_WHERE names has a module and a name in it, such as `labelwise.merge.read:read_source`. The first
-worker that has run this function kills itself before it returns the result, and deletes the file.
+The file KILL_WHERE names a function, such as `labelwise.merge.read:read_source`. The first worker that has run it
+deletes the file and kills itself before returning the result.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""The files of a folder that processes open, in whatever language: inotify(7) tells."""
+"""Record the files of a folder that any process opens, by inotify(7)."""
 
 import ctypes
 import os
@@ -14,10 +14,7 @@ HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 
 @contextmanager
 def opened(root: Path) -> Iterator[set[str]]:
-    """Yield a set that has, when the block ends, the files that were opened, but for those in hidden folders.
-
-    A file of bytecode counts as its source.
-    """
+    """Yield a set that has, after the block, the opened files outside hidden folders; bytecode counts as its source."""
     folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
     visible = [path for path in folders if not any(part.startswith(".") for part in path.relative_to(root).parts)]
     found: set[str] = set()
@@ -36,7 +33,7 @@ def opened(root: Path) -> Iterator[set[str]]:
 
 
 def _events(file: int) -> Iterator[tuple[int, str]]:
-    """Read the events that wait: the watch of a folder, and the name of the file in it that was opened."""
+    """Read waiting events: (watch of a folder, name of the opened file)."""
     while True:
         try:
             content = os.read(file, 2**20)

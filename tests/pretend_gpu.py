@@ -1,8 +1,8 @@
 """A pretended GPU: arrays that refuse to meet numpy's, as cupy's do.
 
-In a block `pretended()`, thinc takes these arrays for cupy's, and runs the code for a GPU; the results are
-numpy's. A TypeError stands for cupy's refusals: of numpy's arrays beside its own, of implicit conversions, and of
-noncontiguous arrays for kernels. It can't show the result of a kernel, or its time.
+In a block `pretended()`, thinc takes these arrays for cupy's and runs its code for GPUs, with numpy's results. A
+TypeError stands for cupy's refusals: of numpy's arrays, implicit conversions, and noncontiguous arrays for kernels. It
+can't show a kernel's result or time.
 """
 
 import sys
@@ -30,12 +30,12 @@ CPU = NumpyOps(use_blis=False)
 
 
 def held(value: Any) -> Any:
-    """Take the array out of one of the device's; all else stays."""
+    """Return a device array's numpy array; other values unchanged."""
     return value.array if isinstance(value, Array) else value
 
 
 def given(value: Any) -> Any:
-    """Take the device's arrays out of what a function is given; numpy's are refused."""
+    """Unwrap device arrays in arguments; refuse numpy's."""
     if isinstance(value, np.ndarray) and value.ndim:
         raise TypeError(f"Unsupported type {type(value)}: numpy's array beside the device's")
     if isinstance(value, list | tuple):
@@ -44,25 +44,23 @@ def given(value: Any) -> Any:
 
 
 def made(value: Any) -> Any:
-    """Put the arrays of a result onto the device."""
+    """Wrap a result's arrays."""
     if isinstance(value, list | tuple):
         return type(value)(map(made, value))
     return Array(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
 
 
 def on_device(function: Callable[..., Any], take: Callable[[Any], Any] = given) -> Callable[..., Any]:
-    """Make a function of numpy's arrays one of the device's."""
+    """Wrap a function of numpy's arrays for the device."""
     return lambda *inputs, **named: made(function(*map(take, inputs), **{key: take(one) for key, one in named.items()}))
 
 
 def from_device(name: str) -> Callable[..., Any]:
-    """Make a method whose result is copied from the device."""
+    """Make a method whose result is copied to the host."""
     return lambda self, *options: getattr(self.array, name)(*options)
 
 
 class Array(NDArrayOperatorsMixin):
-    """An array of the device."""
-
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
 
@@ -104,7 +102,7 @@ for _name in ("__float__", "__int__", "__index__", "__bool__", "item", "tolist")
 
 
 class Cupy:
-    """The module, as far as it is needed."""
+    """The parts of the module that thinc needs."""
 
     ndarray = Array
 
@@ -125,7 +123,7 @@ CUPY = Cupy()
 
 
 class DeviceOps(CupyOps):
-    """thinc's for cupy, with kernels that numpy computes; they are strict as to where arrays are, and their layout."""
+    """thinc's ops for cupy, strict about devices and layout, with numpy's kernels."""
 
     xp = CUPY
     _xp2 = CUPY
@@ -137,8 +135,6 @@ class DeviceOps(CupyOps):
 
 
 def kernel(name: str) -> Any:
-    """Make a method that launches one kernel."""
-
     def contiguous(value: Any) -> Any:
         if isinstance(value, Array) and not value.array.flags.c_contiguous:
             raise ValueError(f"{name} was given an array that isn't contiguous")
@@ -152,19 +148,18 @@ for _name in KERNELS.split():
 
 
 def from_torch(tensor: Any, *, ops: Any = None) -> Array:
-    """Take a tensor that PyTorch has on the device; it stays where it is."""
+    """Wrap a tensor of the device, without a copy."""
     return Array(tensor.detach().numpy())
 
 
 def to_torch(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
-    """Give PyTorch an array; one of numpy's is copied to the device."""
+    """Return a tensor; copy numpy's to the device."""
     tensor = sys.modules["torch"].from_numpy(held(array))
     return tensor.requires_grad_(requires_grad) if requires_grad else tensor
 
 
 @contextmanager
 def pretended() -> Iterator[None]:
-    """Open a block that makes models on the device."""
     names = {"cupy": CUPY, "has_cupy": True, "has_cupy_gpu": False, "torch2xp": from_torch, "xp2torch": to_torch}
     names["get_torch_default_device"] = lambda: sys.modules["torch"].device("cpu")
     packages = ("thinc.", "spacy.", "spacy_transformers.", "labelwise.", "spacy_per_label.")

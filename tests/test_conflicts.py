@@ -1,4 +1,4 @@
-"""Files with git's conflict markers: each command that reads one names its line, and what to do."""
+"""Files with git's conflict markers: commands name the line and a remedy."""
 
 import re
 import shlex
@@ -74,7 +74,7 @@ def evaluated(committed, tmp_path, monkeypatch):
 
 
 def differ(made, file):
-    """Change the end of a file on two branches, "main" and "mine"; return its two versions."""
+    """Change the end of a file on branches "main" and "mine"; return both versions."""
     versions = {}
     for branch in ("mine", "main"):
         made.run("git", "checkout", "-q", *["-b"] * (branch == "mine"), branch)
@@ -138,7 +138,6 @@ def test_a_file_that_commands_write_is_named_with_a_line_that_takes_the_branchs_
     [("metrics/merge.json", "merge", "mine"), ("plots/cpu.tsv", "merge", "main"), ("plots/cpu.tsv", "rebase", "mine")],
 )
 def test_a_file_that_a_branch_deleted_is_deleted_by_the_line(file, way, deleted, evaluated):
-    """Where it was the last one of its folder, too."""
     (evaluated.root / "metrics/merge.json").write_text("{}\n")
     evaluated.commit("merge")
     versions = differ(evaluated, "dvc.lock")

@@ -1,5 +1,3 @@
-"""What the command lines show, and how they end."""
-
 import io
 import os
 import re
@@ -87,7 +85,7 @@ def test_messages_have_a_colour_on_terminals_alone_and_leave_paths_whole(monkeyp
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf8"])
 def test_what_an_output_cannot_encode_is_printed_as_escapes(encoding):
-    """Such as a label in Greek, or the name of a file that isn't UTF-8."""
+    """Such as a Greek label, or a file name that isn't UTF-8."""
     body = "with user_errors('\u2718 \u03b1'):\n    raise InputError(os.fsdecode(b'caf\\xe9.ann: bad'))"
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
     done = run_command(script("print('\u03b1')\n" + body), ROOT, environment, status=1)
@@ -146,7 +144,6 @@ def test_a_command_that_is_interrupted_while_it_imports_says_so_in_a_line(tmp_pa
 
 
 def test_a_command_deletes_the_bytecode_that_others_left_in_the_folders_that_stages_depend_on(tmp_path):
-    """Such as a notebook that loaded a pipeline; weasel's checksum of a folder covers it."""
     for name in ("labelwise", "scripts"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -199,7 +196,6 @@ def test_a_table_fits_a_terminal_and_loses_nothing(capsys, header, row):
 
 
 def test_the_name_of_a_data_set_is_not_broken(capsys, tmp_path):
-    """It is copied, and searched for; the other columns are narrowed first."""
     name, counts = "customer-reviews_2024-q3_ner-correct-batch-07", Counter(rows=12345, spans=12345, entities=12345)
     counts |= Counter(texts=12345, accepted=12345, rejected=12345, lost=12345)
     print_ledger(Ledger(datasets={name: counts, "b": counts}), "merge.json")

@@ -1,5 +1,3 @@
-"""What computes: the CPU, with which library."""
-
 import os
 import re
 import shutil
@@ -53,7 +51,7 @@ def test_a_command_multiplies_with_one_thread_unless_told_otherwise(given):
 
 
 def test_dropout_draws_what_it_is_told_and_keeps_the_sum():
-    """A part of 65,536 is all that the probability may be off; a seed gives the same mask again."""
+    """The probability may be off by a part in 65,536."""
     use_gpu(-1)
     ops = thinc.api.get_current_ops()
     thinc.api.fix_random_seed(1)
@@ -68,7 +66,6 @@ def test_dropout_draws_what_it_is_told_and_keeps_the_sum():
 
 
 def test_whoever_asks_for_the_cpu_is_given_the_same():
-    """spaCy's ner makes its upper layer for "cpu", whatever the rest computes with."""
     use_gpu(-1)
     assert thinc.api.Linear(2, 3).ops is thinc.api.get_current_ops()  # what a pipeline that is loaded now computes with
     assert not getattr(thinc.api.get_current_ops(), "use_blis", False)
@@ -78,7 +75,7 @@ def test_whoever_asks_for_the_cpu_is_given_the_same():
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_training_on_the_cpu_leaves_a_gpu_that_is_there_alone(workers, demo_corpus, tmp_path, monkeypatch):
-    """Else each process has a GPU open, and a forked one fails, as CUDA can't be used in it."""
+    """CUDA can't be used in a forked process."""
     touched = Mock(side_effect=RuntimeError("cudaErrorInitializationError: initialization error"))
     for module in (thinc.compat, thinc.util):
         monkeypatch.setattr(module, "has_cupy_gpu", True)
@@ -116,7 +113,6 @@ def test_the_peak_of_a_gpus_memory_is_that_since_the_last_row(monkeypatch):
 
 
 def test_a_machine_without_a_gpu_is_told_what_it_can_run(monkeypatch, tmp_path):
-    """As after an edit of the data on a laptop, where `dvc repro` comes to the GPU's pipeline."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("thinc.compat.has_cupy_gpu", False)
     (tmp_path / "configs").mkdir()

@@ -1,4 +1,4 @@
-"""Every code block of README and docs does what its page says, as it is written there, or says why no test runs it.
+"""Every code block of README and docs does what its page says, or says why no test runs it.
 
 A block that is run stands in a call of `block` in this file, with its page and its first words.
 """
@@ -150,7 +150,6 @@ def test_the_decision_of_the_page_is_one():
 
 
 def test_the_page_lists_the_keys_that_training_may_change():
-    """By their last names, as a row has several."""
     page = (ROOT / "docs/training.md").read_text(encoding="utf8")
     table = page.partition("## What training changes")[2].partition("The block `[labelwise]`")[0]
     named = {name.split(".")[-1] for name in re.findall("`([^`]+)`", table)}
@@ -202,7 +201,7 @@ def noisy(doc: DemoDoc) -> DemoDoc:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Clone:
-    """A clone with a small brat corpus of two labels, some of whose tags are wrong; all was run."""
+    """A clone after `all`, with a small brat corpus of two labels and some wrong tags."""
     clone = Clone(tmp_path_factory.mktemp("project"))
     clone.set("data", "assets")
     replace_once(clone.root / "project.yml", "\nreport:\n", "\ncheck: {folds: 2, steps: 10}\nreport:\n")
@@ -244,7 +243,7 @@ def test_exports_and_a_database_are_merged_without_a_declaration(tmp_path):
 
 @pytest.mark.long
 def test_add_a_label_with_rules(tmp_path):
-    """Annotators save the first half of the spans that rules found; the other half is a prediction to the merge."""
+    """Annotators save the first half of the spans that rules found; the rest stay predictions."""
     clone = Clone(tmp_path)
     clone.set("data", "assets")
     clone.stop_after_merge()
@@ -267,7 +266,7 @@ def test_add_a_label_with_rules(tmp_path):
 
 @pytest.mark.long
 def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
-    """The export, the annotation and the edit of datasets.yml that people do are done here."""
+    """The test does what people do: export, annotation, edit of datasets.yml."""
     clone = Clone(tmp_path)
     clone.set("data", "assets")
     folder, declarations = tmp_path / "assets/prodigy", tmp_path / "assets/prodigy/datasets.yml"
@@ -346,7 +345,6 @@ def test_brat_and_the_scores(project, tmp_path):
 
 @pytest.mark.long
 def test_fix_annotations(project):
-    """A wrong tag is put right in between."""
     project.paste(block("docs/report.md", "python -m scripts.record"))
     project.paste(block("docs/report.md", "weasel run fix"))
     first, *_ = read_jsonl(project.root / "training/check-folds/findings.jsonl")
@@ -402,7 +400,7 @@ def test_compare_two_branches(project):
 
 
 def share(tmp_path: Path) -> tuple[Clone, Clone]:
-    """Two clones with a remote of git and one of DVC; data and results are tracked, and the second one has both."""
+    """Make two clones with tracked data and results, and remotes of git and DVC."""
     mine = Clone(tmp_path / "mine")
     mine.use_own_data()
     mine.paste(f"""
@@ -427,7 +425,6 @@ def annotate(clone: Clone, name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["merge", "rebase"])
 def test_two_people_change_settings_and_data_and_one_merges_or_rebases(way, tmp_path):
-    """By the lines of the page; what a command says of the conflict leads there, too."""
     mine, theirs = share(tmp_path)
     theirs.set("seed", "1")
     annotate(theirs, "theirs")
@@ -480,7 +477,6 @@ def test_a_file_that_one_branch_deleted_is_resolved_by_the_line_of_the_page(way,
 
 @pytest.mark.long
 def test_another_branch_brings_its_data_back_after_a_run_of_weasel(tmp_path):
-    """Bare `dvc checkout` switches nothing then; a document that DVC doesn't have is never overwritten."""
     mine = Clone(tmp_path / "mine")
     mine.use_own_data()
     mine.paste("dvc add -q assets/brat/mine && dvc repro -q merge && git add -A && git commit -qm main")
@@ -507,7 +503,6 @@ def test_another_branch_brings_its_data_back_after_a_run_of_weasel(tmp_path):
 @pytest.mark.guarantee("git-add")
 @pytest.mark.long
 def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgraded(tmp_path):
-    """No text gets into git, and a clone that has none stops. DVC goes as far as the merge."""
     labelwise, mine, theirs = Clone(tmp_path / "labelwise"), tmp_path / "mine", tmp_path / "theirs"
     urls = {"https://github.com/you/labelwise.git": str(labelwise.root)}
     shared = {"https://example.com/mine.git": str(tmp_path / "mine.git")}
@@ -551,7 +546,7 @@ def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgrade
 
 
 def test_an_upgrade_from_the_version_before_takes_the_new_files_and_lists_the_edits(tmp_path):
-    """As the page has it, where project.yml was edited; labelwise's own history is needed."""
+    """Needs labelwise's own history."""
     old, mine = "ed21dc53", tmp_path / "mine"
     if subprocess.run(["git", "cat-file", "-e", old], cwd=ROOT, capture_output=True, check=False).returncode:
         pytest.skip("a shallow clone")
@@ -605,7 +600,6 @@ def decisions(finding: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.long
 def test_planted_errors_are_found_decided_and_gone(tmp_path):
-    """With three labels, more errors, and few steps; each planted case is decided: gold is wrong."""
     labels, noise, clone = ("PERSON", "PLACE", "COMPANY"), 0.1, Clone(tmp_path / "clone")
     docs = [make_doc(number, labels=labels) for number in range(400)]
     truth = {doc.path: set(doc.spans) for doc in docs}

@@ -1,4 +1,4 @@
-"""The whole way, by weasel and by DVC, in a clone with a tiny corpus."""
+"""The whole workflow, by weasel and by DVC, in a clone with a tiny corpus."""
 
 import json
 import re
@@ -150,7 +150,7 @@ def test_an_edit_of_the_report_and_another_version_train_nothing_and_one_of_the_
 
 @pytest.mark.guarantee("offline")
 def test_nothing_leaves_the_machine(by_weasel, merged_by_dvc):
-    """All commands of the tests above, of weasel, DVC, spaCy and this project, were watched."""
+    """All commands of the tests above were watched."""
     clones = (by_weasel[0], merged_by_dvc)
     # DVC calls home from processes in the background, whose PYTHONPATH it sets: it says whether it would.
     printed = clones[1].run("dvc", "version", "-v")
@@ -219,7 +219,6 @@ PRINTED = ("/__init__.py", "/__main__.py")  # no output depends on these
 @pytest.mark.guarantee("second-run")
 @pytest.mark.long
 def test_a_command_opens_its_dependencies_and_outputs_and_nothing_else(by_weasel):
-    """Modules, too."""
     clone, _ = by_weasel
     append(clone.root / "project.yml", "check:\n  folds: 2\n  steps: 4\n")
     project = srsly.read_yaml(clone.root / "project.yml")

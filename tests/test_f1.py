@@ -1,4 +1,4 @@
-"""The baselines of `benchmarks.f1` learn what they are given, and are scored against all gold."""
+"""The baselines of `benchmarks.f1` learn, and are scored against all gold."""
 
 import json
 

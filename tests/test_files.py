@@ -1,4 +1,4 @@
-"""Outputs: whole or not at all, whatever ends the command; links, locks, full disks."""
+"""Atomic outputs, whatever ends the command; links, locks, full disks."""
 
 import errno
 import os
@@ -48,7 +48,7 @@ def test_on_failure_the_old_stays_and_nothing_is_left(tmp_path, folder):
 
 
 def ended_at(number: int, work: Callable[[], None]) -> bool:
-    """Do work in a process that is killed before its Nth change of a folder; tell whether it came to that."""
+    """Do work in a process that is killed before its Nth change of a folder; return whether it was killed."""
     if (child := os.fork()) == 0:
         changes = count(1)
 
@@ -117,7 +117,6 @@ def test_an_output_that_was_not_built_is_deleted(tmp_path):
 
 
 def test_outputs_of_one_name_in_two_folders_do_not_disturb_each_other(tmp_path):
-    """As two trainings side by side: each has its `model-best`, and both curves are in one folder."""
     outputs = [(tmp_path / name / "model-best", tmp_path / "plots" / f"{name}.tsv") for name in ("cpu", "gpu")]
     with atomic(*outputs[0]) as (model, curve):
         with atomic(*outputs[1]) as inner:
@@ -184,7 +183,7 @@ def test_a_full_or_broken_disk_is_named(tmp_path, code):
 
 
 def test_a_file_that_exceeds_the_limit_of_its_size_is_named_and_the_remedy(tmp_path):
-    """As `ulimit -f` sets it: the file that a command was writing, by its place."""
+    """As `ulimit -f` sets it."""
     demo = f"ulimit -f 1; {sys.executable} -m scripts.make_demo {tmp_path / 'demo'} --format prodigy --docs 40"
     command = ["bash", "-c", demo]
     printed = " ".join(run_command(command, ROOT, os.environ, status=1).stdout.split())

@@ -1,4 +1,4 @@
-"""The stages of benchmarks/gpu_kit keep in step with the commands, the config and the packages that they use."""
+"""benchmarks/gpu_kit is in step with the commands, config and packages that it uses."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Each guarantee has a test that `make test` runs, and the page of guarantees is in step."""
+"""Each guarantee has a test that `make test` runs, and the page is in step."""
 
 from tests.guarantees import GUARANTEES, PAGE, held_by, write_page
 

@@ -1,4 +1,4 @@
-"""The house: which folder imports which, as each says itself, and no circles."""
+"""Which folder imports which, as each says itself; no circles."""
 
 import ast
 import doctest
@@ -51,7 +51,7 @@ def test_a_folder_imports_what_it_says_and_all_of_that(folder):
 
 
 def test_there_are_no_circles():
-    """Of files, nor of folders; a sorter raises a CycleError."""
+    """A sorter raises a CycleError."""
     for graph in (
         {file: imported(file) & MODULES for file in MODULES},
         {name_of(folder): allowed(folder) for folder in FOLDERS},
@@ -70,7 +70,6 @@ def test_a_package_imports_neither_scripts_nor_tests_and_the_recognizer_no_label
 
 
 def test_readers_are_siblings():
-    """Shared code is in separate modules."""
     names = ("brat", "conll", "label_studio", "prodigy", "spacy_docs", "tagged_rows", "webanno")
     readers = {PACKAGE / f"sources/{name}.py" for name in names}
     assert readers <= MODULES

@@ -1,4 +1,4 @@
-"""Anyone's language: a corpus has its pipeline's tokens in all of spaCy's, and one without rules goes the whole way."""
+"""All of spaCy's languages: the corpus has the pipeline's tokens. One without rules runs the whole workflow."""
 
 import importlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""labelwise in a user's process: public names work, and nothing else is changed."""
+"""labelwise in a user's process: public names work, and nothing else changes."""
 
 import json
 import os
@@ -26,7 +26,6 @@ print(json.dumps([took, state() == before, sorted({"numpy", "spacy", "typer", "d
 
 @pytest.mark.guarantee("importing")
 def test_importing_takes_no_time_and_changes_nothing():
-    """In a process without our settings."""
     names = ("OPENBLAS_NUM_THREADS", "HF_HUB_DISABLE_TELEMETRY", "ANSI_COLORS_DISABLED", "PYTHONDONTWRITEBYTECODE")
     clean = {name: value for name, value in os.environ.items() if name not in names}
     took, same, loaded = json.loads(run_command([sys.executable, "-B", "-c", STATE], ROOT, clean).stdout)

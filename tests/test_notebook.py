@@ -1,4 +1,4 @@
-"""The notebook goes from a zip file to a wheel, from top to bottom, with a tiny transformer on the CPU."""
+"""The notebook runs from zip file to wheel, with a tiny transformer on the CPU."""
 
 import os
 import re

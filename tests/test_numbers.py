@@ -1,4 +1,4 @@
-"""Each number has one home, benchmarks/results: the pages are in step."""
+"""Each number has one home, benchmarks/results; the pages are in step."""
 
 import re
 import shlex
@@ -45,7 +45,7 @@ def test_all_results_are_shown():
 
 
 def parse(command: str) -> bool:
-    """Parse a command with its program's own parser, without running it; what fails is an error, or an exit."""
+    """Return whether a command's own parser accepts it, without running it."""
     match shlex.split(command):
         case ["python", "-m", module, *arguments]:
             assert not [each for each in arguments if re.fullmatch(r"[A-Z]+|\.\.\.", each)], "give it as it was run"

@@ -1,4 +1,4 @@
-"""Your data and the demo are separate; data that git and DVC didn't bring are missed; machines share a repository."""
+"""Your data and the demo's, data that git and DVC didn't bring, and machines that share a repository."""
 
 import re
 import shutil
@@ -17,7 +17,6 @@ def ends_badly(clone: Clone, *command: str) -> str:
 @pytest.mark.guarantee("demo")
 @pytest.mark.long
 def test_with_data_of_ones_own_nobody_gets_a_report_on_the_demo(tmp_path):
-    """Neither weasel nor DVC runs convert-brat again, but both make the report."""
     clone = Clone(tmp_path / "clone")
     assert "assets/demo/brat" in ends_badly(clone, "weasel", "run", "all")  # weasel's words, or DVC's
     assert "assets/demo/brat" in ends_badly(clone, "dvc", "repro")
@@ -38,7 +37,6 @@ def test_with_data_of_ones_own_nobody_gets_a_report_on_the_demo(tmp_path):
 @pytest.mark.guarantee("demo")
 @pytest.mark.parametrize("tracked", ["nothing", "brat"])
 def test_a_clone_that_git_and_dvc_brought_no_data_stops_and_names_dvc_pull(tmp_path, tracked):
-    """Also where DVC has the tasks of convert-brat, and Prodigy's data are untracked."""
     clone = Clone(tmp_path / "clone")
     clone.use_own_data()
     call_dvc(clone.root, "remote", "add", "-d", "store", str(tmp_path / "store"))
@@ -61,7 +59,7 @@ def test_a_clone_that_git_and_dvc_brought_no_data_stops_and_names_dvc_pull(tmp_p
 
 @pytest.mark.long
 def test_a_laptop_and_a_box_share_what_each_can_train(tmp_path, tiny_bert):
-    """A small transformer stands for the GPU's: the box trains it on its CPU and commits it, as no GPU is here."""
+    """A small transformer, trained on the box's CPU, stands for the GPU's."""
     box = Clone(tmp_path / "box", programs=DEV)
     box.use_own_data()
     box.set("steps", "4")

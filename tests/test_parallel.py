@@ -1,4 +1,4 @@
-"""Jobs beside each other: their order, their window, their failures; and the memory that they take."""
+"""Parallel jobs: order, window, failures, memory."""
 
 import os
 import signal

@@ -1,7 +1,6 @@
-"""Each stage that has jobs gives the bytes of one process by two, forked or spawned, and by the workers of a cluster.
+"""Parallel stages give one process's bytes with two (forked or spawned), and with a cluster's workers.
 
-Also if any worker is killed; other workers are refused. The cluster's workers run in another folder, and all paths
-are relative to the test's.
+The cluster's workers run in another folder, and paths are relative to the test's.
 """
 
 import json
@@ -149,7 +148,7 @@ STAGES = ("merge", "evaluate", "predict", "predict-files", "check")
 
 @pytest.fixture
 def start_by(request, monkeypatch) -> Callable[[str], None]:
-    """Have workers started in a way from now on."""
+    """Return a function that sets how workers start."""
 
     def start(way: str) -> None:
         if way == "cluster":
@@ -175,7 +174,7 @@ NAME_OPS = "type(__import__('thinc.api').api.get_current_ops()).__name__"  # imp
 
 @pytest.mark.parametrize("way", WAYS)
 def test_workers_multiply_as_one_process_does(way, there, start_by):
-    """thinc's own ops have BLIS multiply matrices, with other rounding: of 200,000 texts, one had another score."""
+    """thinc's ops multiply by BLIS, with other rounding: of 200,000 texts, one had another score."""
     use_gpu(-1)
     start_by(way)
     with open_workers(2, there) as map_jobs:
@@ -266,7 +265,7 @@ def test_a_scheduler_that_does_not_answer_is_named(there, monkeypatch):
 
 
 def test_a_command_says_that_it_waits_for_a_scheduler_or_a_worker(there, monkeypatch, capsys):
-    """Workers may come because jobs wait, as in an adaptive cluster. Also later, when the last has gone."""
+    """Workers may come because jobs wait, as in an adaptive cluster."""
     pytest.importorskip("distributed")
     monkeypatch.setattr(cluster, "SILENCE", 0.1)
 

@@ -52,7 +52,7 @@ def read(path: str) -> str:
 
 
 def imported_files(module: str) -> set[Path]:
-    """All files of the repository that a module imports, at any remove, and its own."""
+    """Return a module's file and all files of the repository that it imports, directly or not."""
     found, queue = set(), [ROOT / f"{module.replace('.', '/')}.py"]
     while queue:
         current = queue.pop()
@@ -97,7 +97,7 @@ def test_a_command_depends_on_the_rooms_that_it_runs_through_and_on_no_others(na
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - CACHED.keys()))
 def test_a_command_that_isnt_skipped_needs_no_dependency_on_code(name):
-    """Without outputs, weasel runs it whenever it is asked for; the demo is made once."""
+    """Without outputs, weasel always runs it; the demo is made once."""
     command = COMMANDS[name]
     assert not [dep for dep in command.get("deps", ()) if dep.split("/")[0] in CODE]
     assert command.get("no_skip") or not command.get("outputs") or name == "demo"
@@ -198,7 +198,7 @@ OUTS = ("outs", "metrics", "plots")
 
 
 def test_a_stage_runs_again_if_a_section_that_it_reads_has_changed():
-    """Under DVC that section alone, under weasel the file; variables are on the line."""
+    """DVC watches that section, weasel the file."""
     params = {name: stage["params"] for name, stage in STAGES.items() if "params" in stage}
     assert params == {
         "convert-brat": [{"project.yml": ["brat", "dvc"]}],
@@ -221,7 +221,7 @@ def test_dvc_changes_one_line_of_project_yml(tmp_path):
 
 
 def test_tools_that_read_yaml_1_1_and_1_2_read_the_same():
-    """Weasel reads the one, DVC and labelwise the other."""
+    """Weasel reads 1.1, DVC and labelwise 1.2."""
     for name in ("project.yml", "benchmarks/project.yml"):
         assert (
             decode_yaml(read(name).encode(), dict, name, "")
@@ -231,7 +231,7 @@ def test_tools_that_read_yaml_1_1_and_1_2_read_the_same():
 
 
 def test_a_variable_on_a_line_or_of_a_stage_is_defined():
-    """DVC says of another one only that it can't resolve it, when it gets there."""
+    """DVC reports an undefined one only when it runs the stage."""
     values = {"vars": PROJECT["vars"], "dvc": PROJECT["dvc"], "item": {"pipeline": "cpu", "student": "student"}}
     for name in ("project.yml", "dvc.yaml"):
         for names in re.findall(r"\$\{([\w.]+)\}", re.sub(r"(?m)#.*", "", read(name))):
@@ -242,7 +242,6 @@ def test_a_variable_on_a_line_or_of_a_stage_is_defined():
 
 
 def test_variables_are_few_scalars_and_used():
-    """Rare settings are in a section, or in a config."""
     lines = "".join(line for command in COMMANDS.values() for line in [*command["script"], *command.get("deps", ())])
     assert {*re.findall(r"\$\{vars\.(\w+)\}", lines)} == PROJECT["vars"].keys()
     assert all(isinstance(value, str | int | float) for value in PROJECT["vars"].values())
@@ -320,14 +319,12 @@ def test_every_environment_is_pinned_and_can_be_made_anew(environment):
 
 
 def test_what_is_installed_with_a_package_is_a_range():
-    """Beside other packages, labelwise needs ranges; the environments here are pinned."""
     project = tomllib.loads(read("pyproject.toml"))["project"]
     required = chain(project["dependencies"], *project["optional-dependencies"].values())
     assert [one for one in required if "==" in one] == []
 
 
 def test_the_recognizer_needs_the_versions_that_labelwise_needs():
-    """They are tested together."""
     of_both = []
     for file in ("spacy_per_label/pyproject.toml", "pyproject.toml"):
         project = tomllib.loads(read(file))["project"]

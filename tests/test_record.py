@@ -1,4 +1,4 @@
-"""The outputs of `weasel run` are recorded in DVC, unless the corpus was merged again since."""
+"""Recording `weasel run`'s outputs in DVC, unless the corpus was merged again."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Refusals of the machine: each is a line with a remedy, for every command, in situations of machines and trainings."""
+"""Errors of the machine: each command prints a line with a remedy."""
 
 import errno
 import os
@@ -38,12 +38,11 @@ MANY = 2 + (os.cpu_count() or 1)  # processes
 
 
 class Situation(NamedTuple):
-    """A situation, and what a command says then.
+    """A situation, and its output.
 
-    says (str): a regular expression that its output has, with each run of white space as one space.
-    command (str): of a shell.
-    edits (Mapping): keys of configs/cpu.cfg, and their values in configs/own.cfg.
-    status (int): the exit status.
+    says (str): regular expression, with white space folded.
+    command (str): shell command.
+    edits (Mapping): keys of configs/cpu.cfg and their values in configs/own.cfg.
     """
 
     name: str
@@ -96,7 +95,7 @@ MACHINE = (
 
 
 def meet(one: Situation, project: Path, folder: Path) -> tuple[int, str]:
-    """Run a situation's command in a copy of a project; return its status and output, white space folded."""
+    """Run a situation's command in a copy of a project; return status and output, white space folded."""
     shutil.copytree(project, folder, symlinks=True)
     text = (folder / "configs/cpu.cfg").read_text(encoding="utf8")
     for key, value in one.edits.items():

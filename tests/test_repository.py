@@ -1,4 +1,4 @@
-"""What a repository has beside its code: who may cite it, how to report, which versions its workflows use."""
+"""Files beside the code: citation, security policy, workflows' versions."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""YAML, and the sections of project.yml: how they are read, and how errors name them."""
+"""YAML, and the sections of project.yml: reading and errors."""
 
 from typing import Annotated
 

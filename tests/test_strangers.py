@@ -1,4 +1,4 @@
-"""Data and results from strangers are data: reading them runs nothing that is in them."""
+"""Reading strangers' data and results runs nothing in them."""
 
 import json
 import pickle
@@ -40,7 +40,7 @@ class Bomb:
 
 @pytest.fixture
 def mark(tmp_path) -> Path:
-    """The file that a bomb makes; it exists if something was run."""
+    """The file that a bomb makes."""
     mark = tmp_path / "ran"
     pickle.loads(pickle.dumps(Bomb(mark)))
     assert mark.exists(), "the bomb works"
@@ -79,7 +79,6 @@ def test_no_spacy_file_runs_anything(tmp_path, mark, field, kind):
 
 @pytest.mark.guarantee("no-code")
 def test_no_checkpoint_runs_anything(tmp_path, mark):
-    """`--resume` reads the checkpoint beside the output, from any origin."""
     nlp = spacy.blank("en")
     nlp.add_pipe("per_label").add_label("A")
     nlp.initialize()
@@ -129,7 +128,6 @@ def test_no_label_is_a_path():
 
 @pytest.mark.guarantee("paths")
 def test_a_manifest_names_no_file_elsewhere(demo_corpus, tmp_path):
-    """What a stranger's corpus lists is looked for in its own folders."""
     manifest = json.loads((demo_corpus / "manifest.json").read_text())
     manifest["partitions"] |= {"train/../../../../etc/passwd": "0" * 64}
     (tmp_path / "train").mkdir()

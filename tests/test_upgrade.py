@@ -1,4 +1,4 @@
-"""A project that began as a clone of 0.3.0 becomes one of this version, by the commands of docs/install.md."""
+"""A clone of 0.3.0 becomes one of this version by the commands of docs/install.md."""
 
 import re
 import subprocess

@@ -1,7 +1,7 @@
-"""Settings are used: each option of each command, and each setting of project.yml, takes effect.
+"""Each option of each command and each setting of project.yml takes effect.
 
-A row names an option, two values of it, and what differs. A test checks that none is missing: it lists the options
-by Typer, the settings by the fields of their Structs, and the variables as project.yml has them.
+A row names an option, two values, and what differs. A test finds missing rows: options by Typer, settings by their
+Structs' fields, variables in project.yml.
 """
 
 import gc
@@ -82,7 +82,7 @@ CLICK = {name: typer.main.get_command(app) for name, app in COMMANDS.items()}
 
 
 class Made(NamedTuple):
-    """What a command made: its exit status, what it printed, its files by path, and the processes it has started."""
+    """A command's exit status, output, files by path, and started processes."""
 
     status: int
     printed: str
@@ -481,7 +481,7 @@ def test_a_setting_of_the_recognizer_changes_what_it_is_for(name, row):
 
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_a_variable_arrives_where_it_is_used(variable):
-    """Each command of project.yml is parsed twice, with the variable's value and with another."""
+    """Each command of project.yml is parsed with two values."""
     value, arrived = PROJECT["vars"][variable], set()
     other = value + 3 if isinstance(value, int) else "else"
     for name, script in ((command["name"], line) for command in PROJECT["commands"] for line in command["script"]):
@@ -501,7 +501,7 @@ ALIKE = "Wash the plate with warm water, then dry it on the rack by the window"
 
 
 def add_data_sets(merging: Merging) -> None:
-    """Texts on which each policy decides otherwise with its other value."""
+    """Add texts on which both values of each policy differ."""
     places = [task(f"cat {n} sat on a mat", (0, 3), meta={"place": "north" if n % 2 else "south"}) for n in range(16)]
     alike = [task(f"{ALIKE} {number}", (9, 14)) for number in range(12)]
     rows = [
@@ -521,9 +521,9 @@ def add_data_sets(merging: Merging) -> None:
 
 
 def add_brat(root: Path) -> None:
-    """A discontinuous span, one that isn't at its offsets, and a text without annotations, in folders of splits.
+    """Add splits' folders with a discontinuous span, one beside its offsets, and a text without annotations.
 
-    Beside them, a text in two folders, with another label in each.
+    Another text is in two folders, with another label in each.
     """
     for name, label in (("ann", "A"), ("bob", "B")):
         write_text(root / f"copies/{name}/c.txt", "Eve left")
@@ -548,7 +548,7 @@ def write_yaml(path: Path, content: Any) -> None:
 
 
 def add_project(root: Path, corpus: Path, ledger: dict[str, Any], ruler: Path, blank: Path) -> None:
-    """A project with an evaluated pipeline that finds something, `cpu`, and one that finds nothing, `gpu`."""
+    """Add a project with an evaluated pipeline that finds something, `cpu`, and one that finds nothing, `gpu`."""
     (root / "training").mkdir(parents=True)
     (root / "corpus").symlink_to(corpus)
     write_json(root / "metrics/merge.json", ledger)
@@ -560,7 +560,7 @@ def add_project(root: Path, corpus: Path, ledger: dict[str, Any], ruler: Path, b
 
 
 def add_starts(root: Path, ruler: Path) -> None:
-    """What is in the folder of a command before it runs."""
+    """Write a command's folder as it is before it runs."""
     start = root / "start"
     for command in ("train", "train_curve", "seeds"):
         folder = start / command
@@ -595,7 +595,7 @@ def add_starts(root: Path, ruler: Path) -> None:
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory, demo_corpus) -> Path:
-    """All that rows name by `@`; `start` has what is in the folder of a command before it runs."""
+    """All that rows name by `@`; `start` has a command's folder before it runs."""
     root = tmp_path_factory.mktemp("inputs")
     add_data_sets(Merging(root))
     Merging(root / "more").add("d", ["D"], [task("a newt", (2, 6), label="D")])
@@ -658,7 +658,7 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
 
 
 def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
-    """Let commands write down what they would do on a GPU."""
+    """Make commands record what they would do on a GPU."""
     write = Path("device").write_text
     for module in ("evaluate.evaluate_pipeline", "evaluate.predict", "evaluate.predict_files", "student.corpus"):
         patched.setattr(f"labelwise.{module}.use_gpu", lambda gpu_id: write(str(gpu_id)))
@@ -672,7 +672,7 @@ def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
 
 
 def pretend_training(patched: pytest.MonkeyPatch) -> None:
-    """Let trainings of other commands write down what they are of, and hand out a pipeline; `train` has the rest."""
+    """Make other commands' trainings record their arguments and return a pipeline; `train` has the rest."""
 
     def train(recipe: TrainingConfig, out: Path, *given: Any, **options: Any) -> None:
         Path(f"trained-{recipe.limit}-{recipe.seed}").write_text(f"{recipe}")
@@ -683,7 +683,7 @@ def pretend_training(patched: pytest.MonkeyPatch) -> None:
 
 
 class ShownBar(console.Bar):
-    """Says that there is a progress bar, and how much it is of."""
+    """Prints that there is a progress bar, and its total."""
 
     def __init__(self, name: str, total: float | None) -> None:
         print("bar", name, total)
@@ -691,7 +691,7 @@ class ShownBar(console.Bar):
 
 
 class Runner:
-    """Runs commands in new folders; what was made before by the very same call is remembered."""
+    """Runs commands in new folders; caches equal calls."""
 
     def __init__(self, inputs: Path, folder: Path) -> None:
         self.inputs, self.folder, self.known = inputs, folder, dict[str, Made]()

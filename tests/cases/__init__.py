@@ -1,1 +1,1 @@
-"""Files as people have them: each is read as it was meant, or the merge stops, and says why."""
+"""Files as people have them: read as they were meant, or the merge stops and says why."""

@@ -1,4 +1,4 @@
-"""Sixty sentences with a person, a place and a year each; and what the merge makes of files that hold them."""
+"""Sixty sentences with a person, a place and a year each, and the merge of files with them."""
 
 import json
 import random
@@ -25,14 +25,14 @@ Mark = tuple[int, int, str]
 
 
 class Sentence(NamedTuple):
-    """A sentence with its spans: the start, the end and the label of each; its tokens are separated by one space."""
+    """A sentence; its spans are (start, end, label), its tokens separated by one space."""
 
     text: str
     spans: list[Mark]
 
     @property
     def tagged(self) -> list[tuple[str, str]]:
-        """Its tokens, each with its tag, in BIO."""
+        """Return (token, BIO tag) pairs."""
         rows, place = [], 0
         for token in self.text.split(" "):
             within = [(start, label) for start, end, label in self.spans if start <= place < end]
@@ -41,14 +41,14 @@ class Sentence(NamedTuple):
         return rows
 
     def objects(self, **more: Any) -> list[dict[str, Any]]:
-        """Its spans as Prodigy writes them."""
+        """Return the spans as Prodigy writes them."""
         return [{"start": start, "end": end, "label": label, **more} for start, end, label in self.spans]
 
 
 class Outcome(NamedTuple):
-    """How the merge of some files ended.
+    """How a merge ended.
 
-    ledger (dict | None): what metrics/merge.json has; None if it isn't there.
+    ledger (dict | None): metrics/merge.json; None without it.
     """
 
     status: int
@@ -76,7 +76,6 @@ def sentences(number: int = N, seed: int = 0) -> list[Sentence]:
 
 
 def jsonl(rows: Iterable[Any]) -> str:
-    """Write rows of JSON."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
@@ -87,8 +86,8 @@ def table(rows: Iterable[Iterable[Sequence[str]]], separator: str = "\t") -> str
 def merge_folder(root: Path, files: Mapping[str, str | bytes], project: str = "") -> Outcome:
     """Convert and merge files as the commands of project.yml do.
 
-    files (Mapping): their contents by their paths in the folder of assets, such as `prodigy/a.jsonl`, `brat/one.txt`.
-    project (str): the content of project.yml; empty for that of a clone.
+    files (Mapping): contents by path below assets, such as `prodigy/a.jsonl`.
+    project (str): content of project.yml; "" for the clone's.
     """
     for folder in ("assets/prodigy", "assets/brat", "assets/decisions"):
         (root / folder).mkdir(parents=True, exist_ok=True)

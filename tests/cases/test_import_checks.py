@@ -1,5 +1,3 @@
-"""Files that can't have been meant as they are read: the merge stops, with the cause, a sample and the remedy."""
-
 import json
 import re
 import tracemalloc
@@ -32,7 +30,7 @@ def prodigys(read: str = "") -> str:
 
 
 def with_emoji(width: int) -> str:
-    """The sentences, every second one behind two emoji and a space, which count as some characters each."""
+    """Put two emoji and a space, `width` characters each, before every second sentence."""
     rows = []
     for number, one in enumerate(sentences()):
         before = "😀🚀 " if number % 2 else ""
@@ -93,7 +91,6 @@ def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path,
 
 
 def test_offsets_that_label_studio_does_not_quote_are_read_in_one_way(tmp_path: Path) -> None:
-    """Also where those of single texts fit only in UTF-16 code units: all are read as the entry says."""
     rows = map(json.loads, with_emoji(2).replace(" .", "").splitlines())
     tasks = [
         {
@@ -163,7 +160,6 @@ def behind(before: str, width: int) -> str:
 )
 @pytest.mark.parametrize("alignment", ["drop", "expand"])
 def test_offsets_of_a_changed_text_are_named(tmp_path: Path, content: str, named: str, alignment: str) -> None:
-    """No text is changed, and nothing is advised that takes the wrong words."""
     made = merge_folder(tmp_path, {"prodigy/all.jsonl": content}, section("merge", f"alignment: {alignment}"))
     found = re.search(rf"Dataset 'all': \d+ spans have unusable offsets; \d if counted {named}", said(made))
     assert (made.status, bool(found)) == (1, True)
@@ -191,7 +187,6 @@ def test_files_whose_offsets_count_otherwise_get_entries_of_their_own(tmp_path: 
 
 
 def test_files_with_one_other_reading_need_one_line(tmp_path: Path) -> None:
-    """Few spans of a file tell nothing by themselves."""
     rows = prodigys("inclusive").splitlines(keepends=True)
     files: dict[str, Any] = {f"prodigy/{n}.jsonl": row for n, row in enumerate(rows[:20])}
     files["prodigy/datasets.yml"] = "- {name: all, path: '*.jsonl', labels: [PER, LOC, DATE]}\n"
@@ -200,7 +195,6 @@ def test_files_with_one_other_reading_need_one_line(tmp_path: Path) -> None:
 
 
 def test_spans_inside_words_stop_whatever_the_alignment(tmp_path: Path) -> None:
-    """Nothing explains them, so no line says that they are right, unless they are expected."""
     rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
     for number, row in enumerate(rows):
         row["spans"] = [
@@ -220,7 +214,6 @@ def test_the_page_shows_what_the_merge_prints(tmp_path):
 
 
 def test_a_stopped_corpus_is_for_why_alone(tmp_path: Path, monkeypatch) -> None:
-    """The earlier corpus is deleted, so it can't be mistaken for the new one."""
     assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys()}).status == 0
     assert read_manifest(tmp_path / "corpus").stops == []
     assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys("inclusive")}).status == 1
@@ -299,7 +292,7 @@ def test_a_data_set_annotated_label_after_label_is_asked_about(tmp_path: Path) -
 
 
 def test_a_pass_that_corrects_another_is_fine(tmp_path: Path) -> None:
-    """Half of the persons were marked wrong, and the second pass has all labels again: later, or in a later file."""
+    """Half of the persons were marked wrong; the second pass, later or in a later file, has all labels."""
     rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
     first = [row | {"spans": [row["spans"][0] | {"end": 3}, *row["spans"][1:]]} for row in rows]
     timed = [row | {"_timestamp": n} for n, row in enumerate([*first, *rows], 1)]
@@ -316,7 +309,7 @@ def test_a_pass_that_corrects_another_is_fine(tmp_path: Path) -> None:
 
 
 def test_a_text_twice_with_other_spans_of_the_same_labels_is_warned_of_or_stops(tmp_path: Path) -> None:
-    """As doccano writes the rows of two users. More than half of all spans in the earlier rows stop the merge."""
+    """As doccano writes the rows of two users. More than half of all spans in earlier rows stop the merge."""
     rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
     later = [row | {"spans": row["spans"][:1]} for row in rows]
     made = merge_folder(tmp_path / "few", {"prodigy/all.jsonl": jsonl([*rows, *later[:10]])})
@@ -331,7 +324,6 @@ def test_a_text_twice_with_other_spans_of_the_same_labels_is_warned_of_or_stops(
 
 
 def test_a_later_verdict_on_a_span_loses_no_span(tmp_path: Path) -> None:
-    """Binary answers in two sessions."""
     rows = [
         {"text": one.text, "spans": one.objects()[:1], "answer": "accept", "_view_id": "ner"} for one in sentences()
     ]
@@ -359,7 +351,7 @@ def test_a_copy_of_a_data_set_is_named(tmp_path: Path) -> None:
 
 
 def test_a_part_of_another_file_is_named(tmp_path: Path) -> None:
-    """As in doccano's archive: a file of all users' rows, and one for each user."""
+    """As in doccano's archive: a file of all users' rows, and one per user."""
     rows = [{"text": one.text, "label": one.spans} for one in sentences()]
     made = merge_folder(tmp_path, {"prodigy/admin.jsonl": jsonl(rows[:30]), "prodigy/all.jsonl": jsonl(rows)})
     assert "'admin' is a part of the other; to leave it out, add `skip: true` to its entry." in said(made)
@@ -384,7 +376,6 @@ def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
 
 
 def test_parts_in_another_split_than_their_document_are_counted_and_can_be_kept_with_it(merging: Merging) -> None:
-    """All documents are searched. A sentence of 120 documents joins one of them, and never these to each other."""
     sentences = [[f"Step {n} of protocol {one} takes {n * one} minutes ." for n in range(4)] for one in range(120)]
     common = "Wash the tube with water and dry it ."
     parts = [sentence for of in sentences for sentence in of[:2]] + [common]
@@ -411,7 +402,7 @@ def test_parts_in_another_split_than_their_document_are_counted_and_can_be_kept_
 def test_a_part_of_a_text_takes_less_than_a_kilobyte_of_memory(
     merging: Merging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where parts stay with their documents. The first merge imports modules; the sample of texts has an end."""
+    """The first merge imports modules, so it isn't measured."""
     monkeypatch.setattr(check_kinds, "MAX_TEXTS", 50)
     peaks = []
     for documents in (5, 5, 105):
@@ -427,7 +418,6 @@ def test_a_part_of_a_text_takes_less_than_a_kilobyte_of_memory(
 
 
 def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:
-    """A few long texts, answered again in a second dataset, are longer on average than the first dataset's."""
     made = sentences()
     documents = [" ".join(one.text for one in made[start : start + 4]) for start in range(0, N, 4)]
     rows = [{"text": text, "spans": [{"start": 0, "end": text.index(" "), "label": "PER"}]} for text in documents]
@@ -438,7 +428,6 @@ def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("texts", [9, 10])
 def test_answers_of_one_person_with_and_without_a_name_are_asked_about(tmp_path: Path, texts: int) -> None:
-    """An old export has no names, so a span that a newer one lacks would stay gold: half of two people marked it."""
     made = sentences()
     old = jsonl({"text": one.text, "spans": one.objects()[:1]} for one in made)
     new = jsonl({"text": one.text, "spans": [], "_annotator_id": "person-ann"} for one in made[:texts])
@@ -534,7 +523,6 @@ def test_folders_with_the_same_texts_are_asked_about_once(tmp_path, folders, ans
 
 
 def test_labels_that_brats_own_settings_showed_are_declared(tmp_path: Path) -> None:
-    """PER was annotated in one folder, where LOC could have been chosen, too."""
     conf = "[entities]\nName\n\tPER\n# a comment\n!Thing\n\tLOC\n[relations]\nOf Arg1:PER, Arg2:LOC\n"
     files = brats(("one", "PER"), ("two", "LOC")) | {"brat/one/annotation.conf": conf}
     merge_folder(tmp_path, files, section("brat", "folders: labels"))
@@ -565,7 +553,7 @@ def test_a_brat_corpus_that_is_lost_stops(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("empty", "documents", "warned"), [(5, 20, True), (4, 8, False), (5, 21, False)])
 def test_many_empty_files_of_annotations_are_warned_of(tmp_path: Path, empty: int, documents: int, warned: bool):
-    """Not annotated, or without entities? brat needs an empty file to annotate a document."""
+    """brat needs an empty file before a document can be annotated."""
     files = brats(("one", "PER LOC DATE"))
     files = {name: text for name, text in files.items() if int(Path(name).stem) < documents}
     files |= {f"brat/one/{number}.ann": "\n" * (number % 2) for number in range(empty)}

@@ -1,4 +1,4 @@
-"""Files that can't be read: each is named, with what to do, and nothing is merged."""
+"""Unreadable files are named with a remedy, and nothing is merged."""
 
 import gzip
 import io
@@ -156,7 +156,6 @@ FILES: list[tuple[str, str | bytes, str]] = [
 
 @pytest.mark.parametrize(("name", "content", "said"), FILES, ids=[name for name, *_ in FILES])
 def test_what_is_not_read_is_named(tmp_path: Any, name: str, content: str | bytes, said: str) -> None:
-    """Also if it is declared."""
     made = merge_folder(tmp_path, {f"prodigy/{name}": content})
     assert (made.status, made.ledger) == (1, None)
     assert said in " ".join(made.printed.split())

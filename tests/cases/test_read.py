@@ -1,5 +1,3 @@
-"""Files that are read as they were meant."""
-
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,10 +15,10 @@ FIREFIGHTER = "\U0001f468\U0001f3fb\u200d\U0001f692 "  # one character for reade
 
 
 def tagged(cells: Callable[[int, str, str], Any], separator: str = "\t", head: str = "", before: str = "") -> str:
-    """Write all sentences as tables.
+    """Write all sentences as a table, a row per token.
 
-    cells (Callable): makes a line's of the number of the token, from 1, the token and its tag.
-    head, before (str): stand before all sentences, and before each.
+    cells (Callable): return a row's cells for the token's number (from 1), the token and its tag.
+    head, before (str): written before all sentences; before each.
     """
     blocks = ([cells(n, *row) for n, row in enumerate(one.tagged, 1)] for one in sentences())
     return head + "".join(before + table([block], separator) for block in blocks)
@@ -53,7 +51,7 @@ def brackets(n: int, token: str, tag: str) -> list[str]:
 
 
 def numbered(cells: Callable[[int, int, str, str], Any], separator: str = "\t") -> str:
-    """Write all sentences as tables, with the number of the sentence, from 1, before that of the token."""
+    """Like `tagged`, with the sentence's number (from 1) first."""
     blocks = (
         [cells(number, n, *row) for n, row in enumerate(one.tagged, 1)] for number, one in enumerate(sentences(), 1)
     )
@@ -183,7 +181,7 @@ def test_each_has_all_its_spans(tmp_path: Any, name: str) -> None:
 
 @pytest.mark.parametrize(("shape", "end"), [("label", 11), ("entities", 11), ("others", 9)])
 def test_offsets_of_a_file_whose_first_rows_have_no_spans_are_doccanos(tmp_path: Any, shape: str, end: int) -> None:
-    """A row of doccano's second form without spans could be another tool's, whose offsets are code points."""
+    """Such rows of doccano's second form could be another tool's, with offsets in code points."""
     keys = ("start", "end") if shape == "others" else ("start_offset", "end_offset")
     span = [end - 3, end, "A"] if shape == "label" else {keys[0]: end - 3, keys[1]: end, "label": "A"}
     key = "label" if shape == "label" else "entities"
@@ -224,7 +222,6 @@ def test_offsets_are_read_as_their_entry_says(
 
 
 def test_an_entry_says_that_ends_are_inclusive(tmp_path: Any) -> None:
-    """Of files that have offsets; others have no such key."""
     rows = [
         {"text": one.text, "label": [(start, end - 1, label) for start, end, label in one.spans]} for one in sentences()
     ]
@@ -273,7 +270,6 @@ def webanno(one: Sentence, labels: tuple[str, ...]) -> str:
 
 
 def test_inceptions_curation_decides(tmp_path: Any) -> None:
-    """Whatever annotators said of a text, and how many they are."""
     entry = "- name: a\n  path: [export/annotation/*/*.tsv, export/curation/*/*.tsv]\n  labels: [PER, LOC, DATE]\n"
     files: dict[str, str | bytes] = {"prodigy/datasets.yml": entry}
     for number, one in enumerate(sentences()):

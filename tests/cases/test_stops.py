@@ -1,4 +1,4 @@
-"""Nothing is trained from a corpus that an import check stops, by weasel or by DVC, nor from the one before it."""
+"""No training from a corpus that an import check stops, nor from the one before it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Exports of the same texts that differ in white space: case 19, and others of its kind."""
+"""Exports of the same texts that differ in white space."""
 
 import unicodedata
 

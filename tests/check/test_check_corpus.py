@@ -1,4 +1,4 @@
-"""The check of a corpus, whole: wrong tags that were planted are found first, and can be looked up and opened."""
+"""The check of a whole corpus with planted wrong tags."""
 
 import shutil
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def noisy(tmp_path_factory) -> Path:
 
 
 def planted() -> set[tuple]:
-    """The document and the offsets of each error: of a wrong span, or of a missing one."""
+    """Return document and offsets of each error, a wrong or missing span."""
     wrong = set()
     for number in range(120):
         doc = make_doc(number, labels=LABELS, words=160)
@@ -70,7 +70,7 @@ def folded(noisy) -> Path:
 
 
 def test_a_killed_check_does_not_repeat_a_training_that_has_ended(demo_corpus, tmp_path):
-    """Only another training, here of another seed, is done again."""
+    """A training with another seed is repeated."""
     pipelines, made = sibling(tmp_path / "folds", "folds"), list[tuple[int, ...]]()
 
     def kill(message: str) -> None:
@@ -100,7 +100,7 @@ def test_the_first_findings_are_what_is_wrong(made, share, request):
 
 
 def test_a_check_says_how_far_it_is(noisy, tmp_path):
-    """In three passes over the texts of train and dev, and one over those with findings."""
+    """Three passes over train and dev, one over texts with findings."""
     passes: dict[str, tuple[int, int]] = {}
 
     def progress(items, name, total):
@@ -115,7 +115,6 @@ def test_a_check_says_how_far_it_is(noisy, tmp_path):
 
 
 def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy):
-    """Document, words, and brat's file and line are the source's; the digest is the answer's."""
     rows = rows_of(counted)
     answers = read_answers(noisy / "corpus", {row["key"] for row in rows})
     digests = {(key, answer.dataset): answer.digests for key, given in answers for answer in given}
@@ -171,8 +170,6 @@ def test_what_is_not_there_is_said_before_anything_is_trained(noisy, tmp_path, m
 
 
 def test_what_test_says_changes_nothing(merging):
-    """Train marks a word in nearly each text; test does the same, or the contrary."""
-
     def rows(place: str, marked: Callable[[int], bool]) -> list[dict]:
         texts = [f"{place} {number} wash the plate now" for number in range(40)]
         places = [(text.index("plate"), text.index("plate") + 5) for text in texts]

@@ -1,5 +1,3 @@
-"""What a finding says is true: of the words elsewhere, and of the pipeline."""
-
 import numpy as np
 import pytest
 
@@ -34,10 +32,7 @@ def test_what_speaks_for_a_finding_is_said_and_nothing_else(current, proposed, e
 
 
 def test_where_findings_are_many_each_of_them_says_less():
-    """About a hundred of A's two hundred spans, and two of B's; certain findings of A stay before uncertain ones.
-
-    Findings that are more likely wrong than right aren't listed.
-    """
+    """A has about 100 findings among 200 spans, B two. Findings more likely wrong than right aren't listed."""
     scores = [("A", 9.0)] * 99 + [("A", 12.0), ("B", 8.0), ("B", 2.0), ("C", 0.0), ("C", -0.1)]
     found = [Finding(score, "spurious", label, *[""] * 10) for label, score in scores]
     best = rank(found, dict.fromkeys("ABC", 200))

@@ -1,5 +1,3 @@
-"""What seems wrong in a text: from the forms alone, and with an out-of-fold prediction."""
-
 import numpy as np
 import pytest
 import spacy
@@ -61,7 +59,6 @@ def test_the_forms_say_what_contradicts_them(last, expected, tmp_path):
 
 
 def test_the_occurrence_itself_is_not_counted(tmp_path):
-    """Three marks against this one that is left out; three that leave it out against this one mark."""
     (left_out,) = found(tmp_path, *CAT * 3, ("a cat", [], {}))
     assert left_out.proposed == (1, 2, 0)
     (marked,) = found(tmp_path, *[("the cat sat", [], {})] * 3, ("a cat", [(1, 2, "A")], {}))
@@ -111,7 +108,6 @@ def test_a_prediction_counts_where_the_forms_say_nothing(spans, unknown, thinks,
 
 
 def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
-    """The pipeline is surer that it isn't A than that it is B; the two don't add up."""
     spans = [(1, 2, "A")]
     (wrong,) = found(tmp_path, ("one owl", spans, {}), prediction=prediction(2))
     thinks = prediction(2, (1, 2, 1))

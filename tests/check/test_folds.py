@@ -1,5 +1,3 @@
-"""Each text has one out-of-fold prediction, by a pipeline that wasn't trained on it."""
-
 from collections import Counter
 from pathlib import Path
 
@@ -70,7 +68,6 @@ def test_a_pipeline_with_another_tokenizer_has_no_prediction_for_texts_that_it_s
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
 def test_predictions_are_those_for_each_text_alone(batch_size, demo_corpus):
-    """However texts are put together, whatever order the pipeline has its labels in."""
     labels = read_manifest(demo_corpus).labels
     nlp = per_label(demo_corpus, *reversed(labels))
     nlp.batch_size = batch_size

@@ -1,5 +1,3 @@
-"""Ways to annotate that don't agree: words at the edges of spans."""
-
 import re
 
 import pytest
@@ -33,7 +31,6 @@ WITH, WITHOUT = ("wash the plate now", [(1, 3, "A")], {}), ("wash the plate now"
 
 @pytest.mark.parametrize(("taken_in", "left_out"), [(3, 5), (5, 3), (4, 4)])
 def test_a_determiner_is_taken_in_here_and_left_out_there(taken_in, left_out, tmp_path):
-    """What went the rarer way is listed, with the span as it would be the other way."""
     ((name, found),) = inconsistencies(tmp_path, *[WITH] * taken_in, *[WITHOUT] * left_out).items()
     assert (name, found[:2]) == (("A", "first word", "the"), (taken_in, left_out))
     rows = found[2]
@@ -75,7 +72,7 @@ def test_determiners_numbers_units_punctuation_and_parts_before_hyphens_are_coun
 
 
 def test_what_holds_of_a_word_itself_counts_more_than_what_holds_of_all_with_a_hyphen(tmp_path):
-    """Of many, one is taken in always, and one as often as it isn't: neither is to be left out because others are."""
+    """Of many such words, one is always taken in, and one half of the time."""
     texts = [one for word in "bcdefghijk" for one in both(f"a {word} - kit here", (3, 4))]
     texts += [one for word in "bcdefghijk" for one in both(f"a {word} - kit here", (1, 4), times=1)]
     texts += both("a pre - kit here", (1, 4), times=6) + both("an anti - kit here", (1, 4), (3, 4), times=6)

@@ -1,5 +1,3 @@
-"""Comparisons of revisions, against hand counts."""
-
 import math
 import random
 import statistics
@@ -37,10 +35,10 @@ def make_doc(key, predicted, gold, **more):
 
 
 def make_results(revision, docs, labels=("A", "B"), *, dev=(), seeds=(), weights=""):
-    """Results as an evaluation would have them.
+    """Make results as an evaluation would.
 
-    dev (Sequence): docs of dev, if it was evaluated.
-    seeds (Sequence): docs of each training, for counts of trainings that differ by their seed.
+    dev (Sequence): docs of dev, if evaluated.
+    seeds (Sequence): docs of each training with another seed.
     """
     labels, folder = sorted(labels), Path(mkdtemp(dir=FOLDER.name))
     tables = write(folder, docs, labels=labels)
@@ -146,7 +144,7 @@ def test_an_interval_of_few_texts_ends_at_differences_that_can_be():
 
 @pytest.mark.parametrize("known", [True, False])
 def test_documents_of_the_last_revision_are_the_units_and_texts_where_its_tables_have_none(known):
-    """Ten texts of each document are equal, so intervals over texts are narrower by the root of ten."""
+    """A document's ten texts are equal, so intervals over texts are narrower by sqrt(10)."""
     texts = {"main": random_docs(0.6, 20), "branch": random_docs(0.8, 20)}
     made = []
     for times in (1, 10):
@@ -189,7 +187,6 @@ def test_the_gold_and_the_coverage_of_the_last_revision_count():
 
 
 def test_of_dev_and_test_those_of_test_are_compared_and_spans_of_either_are_listed():
-    """On dev, the branch finds nothing, and main everything; on test it's the other way round."""
     right, wrong = [make_doc("1", [A], [A])], [make_doc("1", [], [A])]
     on_dev = [(make_doc("0", doc.predicted, [A, B]), {}) for doc in (*right, *wrong)]
     revisions = []
@@ -247,7 +244,6 @@ def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_nam
 
 
 def test_what_is_fixed_and_what_is_new_is_listed_span_by_span():
-    """A gold span that is found now, one that isn't any more, and a prediction that is gone; not what gold changed."""
     base = [make_doc("1", [A, (8, 11, "B")], [A, B]), make_doc("2", [A2], [A2]), make_doc("3", [], [A])]
     other = [make_doc("1", [A, B], [A, B]), make_doc("2", [B], [A2], doc="b.txt"), make_doc("3", [], [A, B])]
     one, two = (make_results(name, docs) for name, docs in (("main", base), ("branch", other)))
@@ -317,7 +313,7 @@ def test_a_star_needs_the_variance_between_seeds_unless_no_training_lies_between
 
 
 def test_an_interval_has_the_variance_of_texts_and_that_between_seeds():
-    """Against the plainest computation: leave out each text, pool over trainings, each with its own quantile."""
+    """The oracle leaves out each text and pools over trainings."""
     rng = random.Random(5)
     sides = [
         [better_docs(tuple(rng.choice(draw) for _ in range(20))) for _ in range(n)]
@@ -357,13 +353,12 @@ def test_an_interval_has_the_variance_of_texts_and_that_between_seeds():
 @pytest.mark.parametrize("trainings", [(2, 2), (3, 3), (5, 5), (3, 1)])
 @pytest.mark.parametrize("texts", [8, 40])
 def test_equal_pipelines_get_a_star_in_five_of_a_hundred_comparisons(texts, trainings):
-    """Their trainings differ by a seed, which makes each better or worse on all texts: on average, on any of ten."""
+    """A seed makes a training better or worse on all texts."""
     false = simulate(texts, trainings, samples=300, seed=0)
     assert (np.array(false) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)).all(), false
 
 
 def test_two_pipelines_whose_seeds_differ_as_much_as_they_do_have_no_star():
-    """The difference of the first trainings is large for their texts, and small beside that of the seeds."""
     side = [better_docs(1), better_docs(3)]
     made = compare([make_results("main", side[0], seeds=side), make_results("branch", side[1], seeds=side[::-1])])
     assert stars(made) == {False}
@@ -371,7 +366,6 @@ def test_two_pipelines_whose_seeds_differ_as_much_as_they_do_have_no_star():
 
 
 def test_where_gold_was_corrected_the_first_trainings_are_scored_and_the_others_tell_the_variance():
-    """Counts of the others are of the gold of their revision."""
     corrected = better_docs(STRONG)
     corrected[0].gold = corrected[0].gold[:1]
     made = compare([make_results("main", better_docs(WEAK), seeds=SEEDS), make_results("branch", corrected)])

@@ -35,7 +35,7 @@ TABLES = ("training/cpu/texts.parquet", "training/cpu/pairs.parquet")
 
 class Repository:
     def __init__(self, root, *, below=None):
-        """Begin a repository; the project is its folder, or one below."""
+        """below (str | None): the project's subfolder; None for the root."""
         self.root = root
         self.run("git", "init", "-q", "-b", "main")
         if below:
@@ -51,7 +51,6 @@ class Repository:
             subprocess.run([program, *command], cwd=self.root, env=environment, check=True, capture_output=True)
 
     def compare(self, *given, fails=False):
-        """Call the command in this folder; return what it prints."""
         with pytest.MonkeyPatch.context() as patched:
             patched.chdir(self.root)
             return call(compare_cli, *given, status=int(fails))
@@ -68,7 +67,7 @@ class Repository:
             self.run("dvc", "add", "-q", *TABLES)
 
     def train_seeds(self, *rights):
-        """Write the files of `seeds` for the evaluated pipeline, by the number of right texts of each training."""
+        """Write the files of `seeds`, given the number of right texts of each training."""
         (self.root / "configs").mkdir(exist_ok=True)
         (self.root / "configs/cpu.cfg").write_text("# a config")
         (self.root / "metrics/merge.sha256").write_text("0123\n")
@@ -88,10 +87,7 @@ class Repository:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """Revisions "main", 4 texts right, and "better", 16; in the workspace, 12 are right, and a decision less.
-
-    The project is a subfolder.
-    """
+    """Revisions "main" (4 of 20 texts right) and "better" (16); the workspace has 12, and one decision less."""
     made = Repository(tmp_path_factory.mktemp("compared"), below="models")
     (made.root / DECISIONS).mkdir()
     (made.root / DECISIONS / "one.jsonl").write_text("{}")
@@ -127,7 +123,6 @@ def test_revisions_are_read_from_git_and_the_cache_and_shown_in_a_table(reposito
 
 
 def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
-    """16 of 20 texts are right, and 4 were: 12 are fixed."""
     made = found(repository, "main", "better", "--spans")["spans"]
     assert [(one["change"], one["mistake"], one["words"]) for one in made] == [("fixed", "missed", "abc")] * 12
     printed = repository.compare("better", "main", "--spans")
@@ -142,7 +137,7 @@ def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
 
 @pytest.fixture(scope="module")
 def with_seeds(tmp_path_factory):
-    """Revisions "one", 4 texts right, 3 to 5 with other seeds, and "two", 16 right, of one training."""
+    """Revisions "one" (4 texts right; 3 to 5 with other seeds) and "two" (16; one training)."""
     made = Repository(tmp_path_factory.mktemp("seeds"))
     made.evaluate(4)
     made.train_seeds(4, 3, 5)
@@ -278,7 +273,6 @@ def test_results_of_0_3_0_are_compared_by_todays_names_and_earlier_ones_refused(
 
 @pytest.mark.guarantee("compared")
 def test_predictions_of_another_run_are_refused(repository, tmp_path):
-    """Metrics that were committed without what they were computed from, as after `weasel run`."""
     made = Repository(tmp_path)
     made.evaluate(4)
     made.commit("main")
@@ -351,7 +345,6 @@ def test_what_was_before_is_read_with_the_decisions_of_then(repository):
 
 
 def test_pipelines_that_were_scored_on_the_same_texts_are_counted(tmp_path):
-    """In all branches and experiments, except with another seed, on other texts, or repeated."""
     made = Repository(tmp_path, below="models")
     (made.root / "configs").mkdir()
 

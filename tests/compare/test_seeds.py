@@ -1,5 +1,3 @@
-"""Trainings with other seeds: real ones, killed once, against an evaluation of each."""
-
 import json
 import os
 import shutil
@@ -37,7 +35,7 @@ def trained(tmp_path, monkeypatch, demo_corpus):
 
 @pytest.mark.long
 def test_each_seed_is_scored_as_an_evaluation_does_and_a_killed_command_goes_on(trained):
-    """The seeds are those after the pipeline's, and the steps are its own; weights are deleted."""
+    """The seeds follow the pipeline's; weights are deleted."""
     folder = trained / "training/tiny/.seeds.parquet.labelwise.seeds"
     command = [sys.executable, "-m", "scripts.seeds", "tiny"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # with PyTorch, as here

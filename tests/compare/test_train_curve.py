@@ -1,4 +1,4 @@
-"""The curve of learning: what the last doubling of the texts added, against hand counts; and trainings on shares."""
+"""The learning curve, against hand counts; trainings on shares."""
 
 import json
 import shutil

@@ -1,5 +1,3 @@
-"""Docs that are written and read as arrays, against spaCy's own."""
-
 import zlib
 
 import pytest

@@ -1,5 +1,3 @@
-"""A corpus is what its manifest lists, wherever it is read."""
-
 import json
 import shutil
 from pathlib import Path

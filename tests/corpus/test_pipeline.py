@@ -1,4 +1,4 @@
-"""A pipeline that makes other tokens than its corpus has is refused, where they first differ."""
+"""Pipelines with other tokens than the corpus are refused."""
 
 from types import SimpleNamespace
 
@@ -46,7 +46,6 @@ def test_spaces_are_compared(merging):
 
 @pytest.mark.guarantee("tokenizer")
 def test_training_evaluation_and_packaging_refuse_such_a_pipeline(demo_corpus, tmp_path, monkeypatch):
-    """That of the corpus is made, then packages, so to say, are other ones."""
     lang, rules = read_tokenizer(demo_corpus / "tokenizer.json")
     nlp = make_nlp(lang, msgspec.structs.replace(rules, infixes=()))
     nlp.add_pipe("ner").add_label("A")
@@ -80,7 +79,7 @@ def test_a_large_vocabulary_forgets_what_later_texts_add_and_a_merge_gives_the_s
 
 @pytest.mark.parametrize(("strings", "times"), [(20_000, 1), (0, 6)])
 def test_predicted_texts_have_the_pipelines_tokens_and_words_are_tokenized_once(strings, times, monkeypatch):
-    """Where a text begins with a special case, spaCy's tokenizer caches none of its words; nor in a memory zone."""
+    """spaCy caches no word of a text that begins with a special case, nor in a memory zone."""
     monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", strings)
     nlp, tokenized = make_nlp("en", TokenizerRules()), []
     texts = [SimpleNamespace(text=f"Don't split (re-use) 5mg of it, e.g. in May{end}") for end in ("", "?", "") * 2]

@@ -1,4 +1,4 @@
-"""How often forms are marked and free, against looking at every place of a corpus."""
+"""Counts of surface forms, against looking at every place of a corpus."""
 
 from collections import Counter
 

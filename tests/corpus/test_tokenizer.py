@@ -1,5 +1,3 @@
-"""The project's tokenizer: its rules, marks and blocks, and the errors if it can't be made or used."""
-
 import json
 import re
 import sys
@@ -92,7 +90,7 @@ def test_what_cannot_be_made_is_named_with_its_remedy(tmp_path, lang, section, m
 
 
 def test_a_text_that_a_tokenizer_cannot_take_is_named():
-    """Sudachi takes 49,149 bytes; MeCab, as spaCy calls it, makes each white space one space."""
+    """Sudachi takes 49,149 bytes; MeCab, as spaCy calls it, collapses white space."""
     nlp = make_nlp("zh", TokenizerRules())
     nlp.tokenizer = lambda text: Doc(nlp.vocab, words=text.split())
     nlp.tokenizer.vocab = nlp.vocab

@@ -68,7 +68,6 @@ def test_a_linked_folder_into_which_weasel_and_dvc_do_not_look_is_refused(brat, 
 
 @pytest.mark.guarantee("outcomes")
 def test_the_merge_accounts_for_every_t_line_at_its_place(brat, merging):
-    """Once: in its tables and metrics, and for --strict."""
     convert_brat(brat, merging.root / "tasks")
     assert sorted(file.name for file in (merging.root / "tasks").iterdir()) == [
         *("auto.jsonl", "datasets.yml", "labelwise-brat.json")
@@ -94,7 +93,6 @@ def test_the_merge_accounts_for_every_t_line_at_its_place(brat, merging):
 
 
 def test_what_an_option_leaves_out_is_no_loss(brat, merging):
-    """Neither for --strict, nor where most annotations are left out."""
     write(brat / "more.ann", "".join(f"T{n}\tN 0 1\tm\n" for n in range(20)))
     write(brat / "more.txt", "more")
     (brat / "one.ann").write_text("T1\tn 4 7\tcat\n")
@@ -106,7 +104,7 @@ def test_what_an_option_leaves_out_is_no_loss(brat, merging):
 
 
 def test_annotators_that_differ_in_case_alone_are_refused(tmp_path):
-    """Their files of tasks would be one where case doesn't count, as on macOS."""
+    """On macOS their files would be one."""
     for folder in ("Ann", "bob", "ann"):
         write(tmp_path / f"brat/{folder}/1.txt", f"a cat of {folder}")
         write(tmp_path / f"brat/{folder}/1.ann", "T1\tN 2 5\tcat\n")
@@ -128,7 +126,7 @@ def test_another_conversion_to_the_same_folder_is_refused_at_once(brat, tmp_path
 @pytest.mark.guarantee("changing-source")
 @pytest.mark.parametrize("file", ["sub/two.a2", "new.ann", "one.txt"])
 def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkeypatch, file):
-    """A document's text may be read before the change, and its annotations after it."""
+    """A text may be read before the change, its annotations after it."""
     original = convert.write_tasks
 
     def change_after(*given):
@@ -143,7 +141,6 @@ def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkey
 
 
 def test_a_folder_without_documents_gives_none_where_it_may_be_empty(brat, tmp_path):
-    """As beside Prodigy's datasets."""
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match=r"none: no .* put a brat corpus there$"):
         convert_brat(tmp_path / "none", tmp_path / "tasks")
@@ -171,7 +168,6 @@ def test_a_folder_without_documents_gives_none_where_it_may_be_empty(brat, tmp_p
     ],
 )
 def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out, options, message):
-    """Errors say what to do, and nothing is written."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "precious.txt").touch()
     (tmp_path / "mine" / "report.json").write_text("{}")
@@ -183,7 +179,6 @@ def test_nothing_is_replaced_but_an_earlier_conversion(brat, tmp_path, out, opti
 
 
 def test_what_an_earlier_release_converted_is_replaced(brat, tmp_path):
-    """It left a report and a list of problems."""
     old = {"report.json": "{}", "problems.jsonl": "", "datasets.yml": "[]", "auto.jsonl": ""}
     for name, content in old.items():
         write(tmp_path / "tasks" / name, content)
@@ -251,7 +246,7 @@ def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders,
 
 @pytest.mark.parametrize(("own", "hashed"), [("dev", "test"), ("test", "dev")])
 def test_texts_of_train_join_no_split_that_has_a_folder(merging, own, hashed):
-    """Their hash chooses between train and the split without a folder, also where nearly equal texts stay together."""
+    """Their hash chooses between train and the split without a folder, for groups of near-duplicates, too."""
     for folder in ("train", own):
         for number in range(60 if folder == "train" else 2):
             write(
@@ -285,7 +280,6 @@ def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, m
 
 
 def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(merging):
-    """Nor is a label of predictions alone one of the corpus. The list of predictions can be deleted."""
     docs = [PredictedDoc(name * 24, f"{name} cat", [(2, 5, "A")], [], [], doc=f"sub/{name}.txt") for name in "12"]
     write_predictions(docs, merging.root / "raw.jsonl")
     predicted, tasks = merging.root / "brat", merging.root / "tasks"
@@ -306,7 +300,7 @@ def test_a_document_that_nobody_has_changed_since_it_was_predicted_is_not_gold(m
 
 
 def test_a_split_whose_documents_lack_a_file_that_others_have_is_told(merging):
-    """As a shared task's test set that comes without the gold of its events."""
+    """As a shared task's test set without the gold of its events."""
     for place in ("train/a", "train/b", "dev/c", "test/d"):
         write(merging.root / "brat/mine" / f"{place}.txt", "big cat")
         for kind in ("a1", "a2") if place in ("train/a", "dev/c") else ("a1",):

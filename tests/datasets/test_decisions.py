@@ -1,5 +1,3 @@
-"""Files of decisions: each row is read, or named with a remedy; and they are put where the merge reads them."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -46,7 +44,6 @@ def test_a_bad_row_costs_itself_and_is_named_with_its_line_and_a_remedy(tmp_path
 
 
 def test_the_last_decision_about_a_span_is_kept_at_the_end(tmp_path):
-    """None are lost if another process is writing them, or an edit has broken the file."""
     write_jsonl(tmp_path / "one.jsonl", [GOOD, OTHER, GOOD | {"added": [0, 7]}])
     write_jsonl(tmp_path / "two.jsonl", [OTHER | {"verdict": "gold is right"}])
     for name, counts in (

@@ -1,5 +1,3 @@
-"""The files of a folder without declarations."""
-
 import json
 import os
 import re
@@ -103,7 +101,6 @@ def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, writ
     ],
 )
 def test_a_pattern_hides_no_file(folder, pattern, read, left):
-    """It declares the files that it finds, and no others of that name, or of their folder."""
     write_jsonl(folder / "below/more.jsonl", [marked("Sue", "BELOW")])
     (folder / "datasets.yml").write_text(f"- {{name: p, path: '{pattern}', labels: [PERSON]}}\n")
     found = declare_folder(folder)
@@ -127,7 +124,7 @@ def test_the_example_has_all_keys_and_no_other():
 
 
 def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
-    """Other formats, a link to nothing, a name that isn't UTF-8, a database that is none, and two files of one name."""
+    """Other formats, a dangling link, a name that isn't UTF-8, a broken database, two files of one name."""
     for name in ("drug.JSONL", "export.zip", "train.conll.gz", "prodigy.db", "README.md", "datasets.yml.example"):
         (tmp_path / name).write_bytes(b"something else, of some length" * 9)
     (tmp_path / "link.jsonl").symlink_to("nothing")
@@ -157,7 +154,6 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
 
 
 def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, tmp_path):
-    """Also where entries can't be added at the end, or the merge fails."""
     given = [folder, tmp_path / "corpus", "--workers", 1]
     printed = " ".join(call(merge_cli, *given).split())
     assert re.search(r"Check the 4 datasets added to \S+datasets\.yml They list the labels that occur", printed)
@@ -246,7 +242,7 @@ def test_the_digests_of_an_export_are_no_dataset_and_other_files_of_their_name_a
 
 
 def test_the_labels_of_a_folder_are_those_of_all_its_folders(tmp_path):
-    """Of 60 documents, the annotators' files, which come first, have one label, and the reviews another."""
+    """Of 60 documents, annotators' files, which come first, have one label, reviews another."""
     for folder, label in (("annotation", "LOC"), ("curation", "PER")):
         for number in range(60):
             (tmp_path / f"{folder}/{number}.txt").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Each key of an entry of `datasets.yml` reaches what it is for: two values of it, and what differs in the account."""
+"""Each key of a `datasets.yml` entry takes effect: two values of it, two results."""
 
 import json
 import shutil
@@ -50,7 +50,6 @@ KEYS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory) -> Path:
-    """A folder with all files that entries name."""
     folder = tmp_path_factory.mktemp("sources")
     write_jsonl(folder / "one.jsonl", ROWS)
     write_jsonl(folder / "two.jsonl", ROWS[:1])
@@ -66,7 +65,7 @@ def sources(tmp_path_factory) -> Path:
 
 
 def account(root: Path, sources: Path, entry: dict[str, Any]) -> tuple[Any, ...]:
-    """What the merge of an entry says: its rows and spans, the splits of texts, and what import checks find."""
+    """Return a merge's rows, spans, splits and import checks."""
     shutil.copytree(sources, root / "tasks")
     merging = Merging(root)
     other = {"name": "other", "path": "else.jsonl", "labels": ["ORG"], "split": "dev"}

@@ -1,4 +1,4 @@
-"""A project's data are the ones that were meant, and all here: the demo, one's own, and what dvc.lock knows."""
+"""Which data a project uses: the demo's, its own, or what dvc.lock lists."""
 
 import json
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_a_list_that_trains_nothing_or_what_there_is_not_is_refused(pipelines, m
 
 @pytest.mark.parametrize("folder", ["brat", "prodigy"])
 def test_data_that_dvc_lock_knows_and_that_are_not_here_are_fetched_first(folder, root):
-    """DVC runs experiments in folders that have only what git and DVC track; a clone lacks the rest, too."""
+    """DVC runs experiments in folders with only what git and DVC track."""
     configure(root, "assets")
     other = "assets/brat/a.ann" if folder == "prodigy" else "assets/prodigy/a.jsonl"
     write(root, other, '{"text": "a b", "spans": []}')

@@ -1,5 +1,3 @@
-"""The advice on the demo corpus, whole, against the wrong annotations that were planted in it."""
-
 import re
 import shutil
 
@@ -27,7 +25,6 @@ check_labels corpus --out training/check
 
 
 def test_the_first_step_on_the_demo_is_that_of_the_pages_and_most_of_the_surest_cases_are_planted(tmp_path):
-    """The result of `weasel run all` on the demo corpus, and the findings' spans: annotated, or else proposed."""
     shutil.copy(ROOT / "project.yml", tmp_path)
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     for command in COMMANDS.format(SHARE, PROJECT["vars"]["steps"]).strip().split("\n"):

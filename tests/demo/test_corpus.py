@@ -1,5 +1,3 @@
-"""The demo corpus: the same bytes for the same seed, hard enough to be worth a try, in both forms."""
-
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -56,7 +54,6 @@ def test_only_a_demo_corpus_is_replaced(tmp_path: Path, format: str, name: str) 
 
 
 def test_of_both_each_has_half_of_the_labels_and_merging_puts_them_together_by_hash(tmp_path: Path) -> None:
-    """Bytes depend on neither process nor hash seed."""
     make_demo(tmp_path / "demo", format="both", docs=20, labels=4, words=50)
     options = ["--format", "both", "--docs", "20", "--labels", "4", "--words", "50"]
     run_python("-m", "scripts.make_demo", tmp_path / "there", *options, PYTHONHASHSEED="1")

@@ -1,5 +1,3 @@
-"""The evaluation's command line: the files it writes, what it prints, and what it refuses."""
-
 import json
 import shutil
 from contextlib import chdir
@@ -76,7 +74,6 @@ def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(rul
 
 @pytest.mark.guarantee("dev-and-test")
 def test_dev_is_scored_beside_test_and_changes_nothing_of_it(ruler, demo_corpus, tmp_path):
-    """Its scores are a block, its rows come first, and nothing is said of texts that the pipeline was trained on."""
     model = Path(shutil.copytree(ruler, tmp_path / "model"))
     write_seen(model, np.zeros(0, np.uint64))
     found, rows = {}, {}
@@ -100,7 +97,7 @@ def test_dev_is_scored_beside_test_and_changes_nothing_of_it(ruler, demo_corpus,
 
 
 def conll(documents: int, sentences: int) -> str:
-    """Sentences with a cat, or, in half of the documents, with a tiger, which rules for cats don't find."""
+    """Make sentences with a cat or, in half of the documents, a tiger, which the rules don't find."""
     lines = []
     for document in range(documents):
         lines.append("-DOCSTART- O\n")
@@ -151,7 +148,6 @@ def sizes_of(units: int, settings: dict[str, str]) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("by", [[], ["source"], ["source", "dataset"]])
 def test_texts_are_scored_by_where_they_come_from(merging, by):
-    """By a key of `meta`, the least of several values, in no file of git; by dataset a text counts in each."""
     rows = [task(f"a cat {n}", (2, 5), meta={"source": f"s{n % 2}"}) for n in range(20)]
     merging.add("one", ["A"], rows[:12], split="test")
     merging.add("two", ["B"], [{**row, "spans": [], "meta": {"source": "s1"}} for row in rows[10:]], split="test")

@@ -1,5 +1,3 @@
-"""Which gold span was taken for what."""
-
 import pytest
 
 from labelwise.evaluate.pairs import pair_spans
@@ -35,7 +33,6 @@ A, B = (10, 20, "A"), (10, 20, "B")
     ],
 )
 def test_pairs(gold, predicted, expected):
-    """Unpaired gold is missed; unpaired predictions are spurious."""
     rows = [(span, *expected.get(span, (None, "missed"))) for span in gold]
     rows += [
         (None, span, "spurious") for span in predicted if span not in [partner for partner, _ in expected.values()]

@@ -1,5 +1,3 @@
-"""Each text is predicted once, beside the corpus's annotation, in any way of predicting."""
-
 import gzip
 import json
 import os
@@ -30,7 +28,6 @@ def predict(model: Path, split: Path, out: Path, **options) -> tuple[Evaluation,
 
 
 def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path, monkeypatch):
-    """Doc by doc, in batches, by a vocabulary that forgets; and the gold is what the merge's Docs carry."""
     monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 100)
     monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
     done, found = predict(ruler, demo_corpus / "test", tmp_path / "p.jsonl")
@@ -148,10 +145,7 @@ def test_texts_that_a_worker_was_killed_with_are_named(names, inputs, ruler, dem
 
 @pytest.mark.long
 def test_a_transformer_predicts_in_processes(demo_corpus, tmp_path):
-    """Workers that wait for threads of the process that loaded the pipeline would wait forever.
-
-    The matrices of this BERT are large enough for PyTorch to use threads.
-    """
+    """Its matrices are large enough for PyTorch's threads, for which a forked worker would wait forever."""
     make_bert(tmp_path / "bert", hidden_size=256, intermediate_size=256)
     train_in(tmp_path, demo_corpus, with_bert(tmp_path / "bert", max_steps=1, eval_frequency=1), GPU)
     for workers in (1, 2):
@@ -173,7 +167,6 @@ def test_a_transformer_predicts_in_processes(demo_corpus, tmp_path):
 
 
 def test_a_pipeline_is_held_for_its_device(ruler):
-    """One that was loaded on a GPU isn't used on the CPU."""
     digest = digest_folder(ruler)
     on_cpu = hold_pipeline(ruler, digest)
     assert hold_pipeline(ruler, digest) is on_cpu

@@ -1,4 +1,4 @@
-"""Files of raw texts: each is predicted once, a folder can be begun again, and `export` reads it as it reads a file."""
+"""Prediction of files of raw texts."""
 
 import os
 from pathlib import Path
@@ -73,7 +73,6 @@ def test_what_is_finished_is_skipped_and_what_changed_or_was_killed_is_done_agai
 
 
 def test_a_text_that_joins_others_is_predicted_once(model, texts, tmp_path):
-    """Its predictions with its former neighbours are removed; other inputs' stay."""
     out = tmp_path / "out"
     write_jsonl(tmp_path / "other.jsonl", [{"text": "by Ann"}])
     list(predict_files(model, [tmp_path / "other.jsonl"], out))
@@ -99,7 +98,7 @@ def test_a_folder_has_the_predictions_of_one_pipeline_and_nothing_else_is_touche
 
 @pytest.mark.parametrize("name", ["a.jsonl", "A.jsonl", "z.txt", "news/may/2.txt"])
 def test_inputs_of_one_name_are_refused_and_so_is_none(model, texts, tmp_path, name):
-    """Names are one that differ in case alone: on macOS they are one file."""
+    """On macOS, names that differ in case are equal."""
     write_jsonl(tmp_path / "more" / name, [{"text": "other"}])
     both = rf"more/{name} and .*texts/{name.lower()}: both would have the name {name} in the output; rename one"
     with pytest.raises(InputError, match=both):
@@ -112,7 +111,6 @@ def test_inputs_of_one_name_are_refused_and_so_is_none(model, texts, tmp_path, n
 
 @pytest.mark.parametrize("predict", [predict_files, predict_texts])
 def test_predictions_among_the_raw_texts_are_refused(predict, model, texts, monkeypatch):
-    """The next run would predict them, too."""
     monkeypatch.chdir(texts)
     with pytest.raises(InputError, match=r"^news/out\.jsonl: it is among the texts of .*texts; write elsewhere"):
         list(predict(model, [texts], Path("news/out.jsonl")))

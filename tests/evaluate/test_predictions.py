@@ -1,5 +1,3 @@
-"""Saved predictions: they are read as written, and scored where annotation allows it."""
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory

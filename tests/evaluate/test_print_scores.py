@@ -1,5 +1,3 @@
-"""What an evaluation prints."""
-
 from labelwise.evaluate.print_scores import print_scores
 from labelwise.evaluate.scores import Mistakes
 from tests.evaluate.test_ranking import make_metrics

@@ -1,5 +1,3 @@
-"""Which label comes first, and whether its scores can be trusted."""
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from labelwise.evaluate.scores import Aimed, Metrics, Mistakes
 
 
 def make_metrics(mistakes: dict[str, Mistakes], texts: int = 50, f_low: float | None = 0.5) -> Metrics:
-    """Scores that follow from the mistakes."""
+    """Make scores that follow from errors."""
     counts = [(one.right, one.right + one.spurious + one.boundaries + one.taken, one.gold) for one in mistakes.values()]
     scores = score_table(np.array(counts), list(mistakes))
     for row in scores.labels.values():
@@ -72,7 +70,7 @@ def test_a_label_with_a_goal_is_judged_by_its_figure(goal, low, verdict):
 
 
 def test_a_label_whose_gold_nests_is_judged_by_all_spans():
-    """Entities hold half of the gold of A, and all of B's."""
+    """Entities are half of A's gold, and all of B's."""
     metrics = make_metrics({"A": Mistakes(20, 20), "B": Mistakes(40, 4)}, f_low=0.6)
     metrics.all_spans = make_metrics({"A": Mistakes(39, 1), "B": Mistakes(40, 4, 2)}, f_low=0.9).all_gold
     rows = {row.label: row for row in rank_labels(metrics, 0.8)}

@@ -1,4 +1,4 @@
-"""Statistics over docs, against scipy's, and by hand."""
+"""Intervals over docs, against scipy and by hand."""
 
 import math
 
@@ -19,7 +19,7 @@ from labelwise.evaluate.resampling import (
 
 
 def random_counts(rng: np.random.Generator, docs: int, labels: int = 2, quality: float = 0.7, most: int = 9):
-    """Right, predicted and gold spans of docs, of the shape (docs, labels, 3)."""
+    """Draw right, predicted and gold spans, shape (docs, labels, 3)."""
     gold = rng.integers(0, most, (docs, labels))
     right = rng.binomial(gold, quality)
     return np.stack([right, right + rng.integers(0, 4, gold.shape), gold], -1)
@@ -109,7 +109,7 @@ def test_students_t_and_wilsons_interval_of_the_share_that_is_right_are_scipys(r
 
 
 def unequal_texts(rng: np.random.Generator, texts: int, ease: float) -> np.ndarray:
-    """Counts of texts of unequal difficulty, length and number of spans, from a population; ease in log-odds."""
+    """Draw counts of texts of unequal difficulty, length and number of spans; `ease` in log-odds."""
     size = rng.lognormal(np.log(6), 0.7, texts)
     gold = rng.poisson(size)
     found = 1 / (1 + np.exp(-(ease + rng.normal(size=texts))))
@@ -120,7 +120,7 @@ def unequal_texts(rng: np.random.Generator, texts: int, ease: float) -> np.ndarr
 @pytest.mark.guarantee("intervals")
 @pytest.mark.parametrize("texts", [MIN_UNITS, 8, 12, 20, 33, pytest.param(100, marks=pytest.mark.nightly)])
 def test_an_interval_covers_what_is_true(texts):
-    """Of unequal texts: 93 % or more, and the truth is below in 4.5 % at most, but for the chance of 1,000 samples."""
+    """93 % or more, and the truth is below in 4.5 % at most, within the noise of 1,000 samples."""
     covered, below = [], []
     for ease in (0.8, 2.0):
         rng = np.random.default_rng((1, texts))

@@ -1,5 +1,3 @@
-"""Scores against hand counts and against spaCy's own scorer."""
-
 import random
 from collections import Counter
 from pathlib import Path
@@ -56,7 +54,6 @@ def figures(row) -> tuple:
 @pytest.mark.guarantee("lost-gold")
 @pytest.mark.parametrize("lost", [(4, 7, "A"), (15, 17, "B")])
 def test_losing_gold_improves_nothing(lost):
-    """A misaligned span can't be trained on, but the score over all gold is the same with it."""
     doc = make_doc([(0, 7, "A"), (8, 11, "B")], [(0, 7, "A"), (8, 11, "B"), lost])
     before, after = (score([doc], in_train={lost: train}) for train in (InTrain(), None))
     assert after["all_gold"] == before["all_gold"]
@@ -90,7 +87,6 @@ def random_pair(rng: random.Random, gold_labels: str, predicted_labels: str) -> 
     [("XYZ", "XYZ"), ("XYG", "X"), ("X", "XP"), ("G", "P"), ("abcdefghijklm", "fghijklmnopqrs")],
 )
 def test_on_covered_flat_data_the_numbers_are_spacys_to_the_last_digit(gold_labels, predicted_labels):
-    """Over all and label by label, also of labels that are only in gold, or only predicted, or in neither."""
     rng = random.Random(gold_labels)
     pairs = [random_pair(rng, gold_labels, predicted_labels) for _ in range(100)]
     docs = [
@@ -111,8 +107,8 @@ def test_on_covered_flat_data_the_numbers_are_spacys_to_the_last_digit(gold_labe
 
 @pytest.mark.guarantee("spacys-scores")
 def test_gold_that_no_tokens_represent_is_missed_and_spacy_does_not_know_it(merging, tmp_path):
-    """Of 25 texts, each with two entities, one of each label; 5 have another one inside a token, and 5 lack one in the
-    rules' predictions. spaCy reads what the merge wrote: 45 of 50 spans are found; ours has 55.
+    """Of 25 texts with two entities, 5 have another one inside a token, and 5 lack one in the rules' predictions: spaCy
+    counts 45 of 50 spans as found, ours 45 of 55.
     """
     texts = [f"add 60degC {'water' if number % 5 else 'brine'} to mat {number}" for number in range(25)]
     rows = [task(text, (11, 16), (20, 23, "B"), *[(4, 6)] * (number < 5)) for number, text in enumerate(texts)]
@@ -163,7 +159,7 @@ def test_a_label_is_scored_where_it_is_covered(state, predicted, expected, unsco
 
 
 def test_the_mean_is_of_labels_that_have_gold_and_f1_of_all():
-    """A is right, B only predicted, C only gold, D in neither: predictions of B count as wrong."""
+    """A is right, B only predicted, C only gold, D in neither; B's predictions are wrong."""
     doc = make_doc([(0, 3, "A"), (4, 7, "B")], [(0, 3, "A"), (8, 11, "C")])
     scores = score([doc] * 60, "ABCD")
     assert figures(scores["all_gold"]["macro"]) == pytest.approx((1 / 2, 1 / 2, 1 / 2))
@@ -183,7 +179,7 @@ def test_nothing_to_score_is_none_everywhere(docs, labels):
 
 
 def test_confusions_are_in_the_order_of_the_texts_so_that_equal_tables_have_equal_bytes(tmp_path, monkeypatch):
-    """However threads share the row groups of a table."""
+    """Threads may read the row groups of a table in any order."""
     monkeypatch.setattr("labelwise.evaluate.tables.GROUP", 1)
     others = [f"B{number:03}" for number in range(200)]
     labels, docs = ("A", *others), [make_doc([(0, 3, other)], [(0, 3, "A")]) for other in others]
@@ -193,7 +189,6 @@ def test_confusions_are_in_the_order_of_the_texts_so_that_equal_tables_have_equa
 
 
 def test_all_spans_are_scored_where_gold_overlaps_alone():
-    """Flat entities hold one of two nested spans; a head for each label finds both."""
     both, one = [(0, 7, "A"), (4, 7, "B")], [(0, 7, "A")]
     found = [(*span, 0.9) for span in both]
     scores = score([make_doc(one, both, found=found)])
@@ -207,7 +202,6 @@ def test_all_spans_are_scored_where_gold_overlaps_alone():
 
 @pytest.mark.parametrize("predicted", [[(0, 3, "A")], [(1, 3, "A")]])
 def test_where_all_is_right_or_nothing_is_there_is_an_interval_all_the_same(predicted):
-    """On 61 spans, "1.000 to 1.000" isn't one."""
     row = score([make_doc([(0, 3, "A")], predicted)] * 61)["all_gold"]
     assert row["f_high"] - row["f_low"] > 0.02
     assert row["f_low"] <= row["f"] <= row["f_high"]
@@ -216,7 +210,6 @@ def test_where_all_is_right_or_nothing_is_there_is_an_interval_all_the_same(pred
 
 
 def test_too_few_docs_with_a_label_have_no_interval():
-    """Of one doc, an interval would have no width."""
     docs = [make_doc([(0, 3, "A")], [(0, 3, "A")]) for _ in range(MIN_UNITS - 1)]
     row = score([*docs, make_doc([(0, 3, "B")], [])])["all_gold"]
     assert not {"f_low", "f_high"} & row["labels"]["A"].keys()

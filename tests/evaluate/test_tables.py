@@ -1,4 +1,4 @@
-"""The two tables of an evaluation: a row for each text and each pair, with what train has of the words."""
+"""The tables of an evaluation: a row per text, a row per pair."""
 
 import tracemalloc
 
@@ -26,7 +26,6 @@ def rows_of(tables: Tables) -> list[dict]:
 
 
 def test_each_text_has_a_row_and_each_pair_too(tmp_path):
-    """Right, cut, with another label, missed, spurious, and unscored pairs; and errors count."""
     gold = [(0, 3, "A"), (4, 7, "A"), (8, 11, "A"), (12, 14, "A")]
     predicted = [(0, 3, "A"), (4, 6, "A"), (8, 11, "B"), (15, 17, "B"), (18, 20, "C")]
     unknown = make_doc([(0, 3, "A")], uncovered={"A": "none", "B": "partial"})
@@ -61,7 +60,6 @@ def test_each_text_has_a_row_and_each_pair_too(tmp_path):
 
 
 def test_rows_take_the_memory_of_a_few_texts_and_their_number_changes_no_byte(tmp_path, monkeypatch):
-    """Beside the tables themselves, which have a column where rows have a dict."""
     spans = [(start, end, "A") for start in range(17) for end in range(start + 1, 18) if (start + end) % 5 == 0]
     docs, peaks = keyed([make_doc(spans, spans[1:], doc=f"{number}.txt") for number in range(1000)]), {}
     for number in (100, 1000):
@@ -95,7 +93,6 @@ def test_rows_take_the_memory_of_a_few_texts_and_their_number_changes_no_byte(tm
     ],
 )
 def test_each_gold_span_has_one_cause(predicted, gold, other, cause, tmp_path):
-    """By its kind, and where it is missed by how often train annotates its words, and how often not, or otherwise."""
     in_train = dict.fromkeys(predicted, other) | {(0, 7, "A"): gold}
     (row,) = rows_of(write(tmp_path, keyed([make_doc(predicted, [(0, 7, "A")])]), in_train))
     assert row["cause"] == cause
@@ -103,7 +100,7 @@ def test_each_gold_span_has_one_cause(predicted, gold, other, cause, tmp_path):
 
 @pytest.mark.parametrize(("train", "cause"), [(InTrain(9, 0), "overlapped"), (None, "misaligned")])
 def test_a_missed_span_may_be_overlapped_by_the_prediction_of_another(train, cause, tmp_path):
-    """As one that is nested in a span that was found; it has that cause whatever train has of its form."""
+    """It is nested in a span that was found."""
     doc = make_doc([(0, 7, "A")], [(0, 7, "A"), (4, 7, "B"), (8, 11, "B")])
     whole, nested, beside = rows_of(write(tmp_path, keyed([doc]), {(4, 7, "B"): train}))
     assert [(row["kind"], row["cause"]) for row in (whole, nested, beside)] == [
@@ -114,7 +111,7 @@ def test_a_missed_span_may_be_overlapped_by_the_prediction_of_another(train, cau
 
 
 def test_gold_that_overlaps_an_entity_is_right_where_it_was_found_and_missed_elsewhere(tmp_path):
-    """Entities can't overlap, so no text teaches it. Gold that a wrong entity took the place of is missed."""
+    """Entities can't overlap, so no text teaches it."""
     found = [(0, 7, "A", 0.9), (4, 7, "B", 0.8), (8, 14, "A", 0.7), (12, 14, "B", 0.6)]
     docs = [make_doc([(0, 7, "A")], [(0, 7, "A"), (4, 7, "B")], found=found[:number]) for number in (2, 1)]
     docs += [make_doc([(8, 14, "A")], [(8, 11, "A"), (12, 14, "B")], found=found)]
@@ -129,7 +126,6 @@ def test_gold_that_overlaps_an_entity_is_right_where_it_was_found_and_missed_els
 
 
 def test_train_is_counted_by_form_and_label(merging):
-    """A form inside a longer span of another label is neither marked nor free; one marked otherwise is."""
     train = [task("a cat", (2, 5)), task("the cat", (4, 7)), task("no cat"), task("cat tree", (0, 8, "B"))]
     train += [task(f"{number} one cat", (2, 9, "A")) for number in "4567"]
     merging.add("train", ["A", "B"], train, split="train")
@@ -138,7 +134,6 @@ def test_train_is_counted_by_form_and_label(merging):
     root = merging.root
 
     def write_rows(labels):
-        """Write the tables of a pipeline that predicts one span in each text."""
         stored = [one for file in find_partitions(root / "corpus" / "test") for one in read_stored_docs(file)]
         docs = [msgspec.structs.replace(gold_of(one), predicted=[(3, 6, "A")]) for one in stored]
         forms = (digest_forms(*both, labels) for both in zip(stored, docs, strict=True))

@@ -1,4 +1,4 @@
-"""Write the tables of an evaluation from predictions made by hand."""
+"""Write an evaluation's tables from predictions made by hand."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
@@ -14,7 +14,7 @@ from labelwise.evaluate.tables import Rows, Tables, write_tables
 
 
 class InTrain(NamedTuple):
-    """How often train marks a form with a label, and leaves it without; and its most frequent other label."""
+    """Counts of a form in train, with the label and without, and its most frequent other label."""
 
     marked: int = 0
     free: int = 0
@@ -28,14 +28,14 @@ Texts = Iterable[tuple[PredictedDoc, Mapping[SpanKey, InTrain | None]]]
 def write_rows(
     docs: Texts, split: str, labels: Sequence[str], tables: Tables, seen: np.ndarray | None = None, dev: Texts = ()
 ) -> None:
-    """Write the rows of texts, each with what train has of its spans; None without token boundaries.
+    """Write the rows of texts, each with counts of its spans in train; None without token boundaries.
 
     dev (Texts): texts of dev beside the split.
     """
     forms, numbers = SurfaceForms(labels), count(1)
 
     def rows(texts: Texts, name: str) -> Rows:
-        """Make the rows of a split, and count its forms as if train had them."""
+        """Make a split's rows, and count its forms as if they were in train."""
         given = []
         for doc, in_train in texts:
             own = {}

@@ -1,5 +1,3 @@
-"""Exported spans are the imported ones, in each tool's form."""
-
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -35,10 +33,11 @@ ORDERED = {"sure": [(0, 4, "A", 0.99)], "unsure": [(0, 2, "A", 0.97), (2, 6, "B 
 def write_predicted(
     path: Path, docs: Mapping[str, Sequence[tuple]], unknown: Sequence[str] = (), name: str = "d/{}.txt"
 ) -> Path:
-    """Write a file of predictions: texts with the spans that were found in each, with their probabilities or without.
+    """Write a file of predictions.
 
-    unknown (Sequence[str]): the labels that the texts aren't complete for.
-    name (str): of the document of each text.
+    docs (Mapping): spans by text, with probabilities or without.
+    unknown (Sequence[str]): labels that the texts aren't complete for.
+    name (str): pattern of the documents' names.
     """
     made = []
     for text, found in docs.items():
@@ -63,7 +62,7 @@ def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
 
 
 def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
-    """Line ends of all kinds, spans across them, nested ones, astral characters, and a text without spans."""
+    """All line ends, spans across them, nested spans, astral characters, and a text without spans."""
     brat = tmp_path / "brat"
     make_demo(brat, docs=20)
     (brat / "a" / "b").mkdir(parents=True)
@@ -93,7 +92,7 @@ def test_brat_to_a_corpus_and_back_gives_the_same_spans(tmp_path):
     ],
 )
 def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, how):
-    """The demo corpus: some in folders of splits, a text without annotations, and an unread one."""
+    """Some texts in folders of splits, one without annotations, one unread."""
     brat = tmp_path / "brat"
     make_demo(brat, docs=20, labels=4, words=60)
     for domain, folder in (("news", "train"), ("court", "dev"), ("kitchen", "test")):
@@ -114,7 +113,7 @@ def test_merging_a_data_set_for_each_label_gives_the_same_docs(tmp_path, how):
 
 
 def test_each_task_has_prodigys_hashes_and_the_tokens_of_the_projects_tokenizer(tmp_path):
-    """Prodigy takes tokens as they are, and its own would split this span: it then refuses the row."""
+    """Prodigy's own tokenizer would split this span and refuse the row."""
     (tmp_path / "brat").mkdir()
     (tmp_path / "brat" / "d.txt").write_text("a cat, 60degC")
     (tmp_path / "brat" / "d.ann").write_text("T1\tn 9 13\tdegC\nT2\tN 2 5\tcat\n")
@@ -151,7 +150,6 @@ def write_infixes(root: Path, infix: str) -> None:
 
 
 def test_tokens_are_those_of_the_corpus_or_of_the_project_and_are_cut_at_spans(tmp_path, monkeypatch):
-    """Without an option: a corpus has a tokenizer, tasks and predictions have that of the current folder's project."""
     (tmp_path / "brat").mkdir()
     (tmp_path / "brat" / "d.txt").write_text("60degC 5x")
     (tmp_path / "brat" / "d.ann").write_text("T1\tN 2 5\tdeg\n")
@@ -195,7 +193,6 @@ def test_a_document_never_leaves_its_folder(name, path, tmp_path):
 
 
 def test_names_that_differ_in_case_or_composition_alone_are_two_files_on_every_machine(tmp_path):
-    """As on macOS, where one would be written over the other."""
     texts = ["PER", "per", "caf\u00e9", "cafe\u0301", "STRASSE", "straße"]
     raw = write_predicted(tmp_path / "raw.jsonl", {text: [(0, 3, "A")] for text in texts})
     export(raw, tmp_path / "out", "brat")
@@ -206,7 +203,6 @@ def test_names_that_differ_in_case_or_composition_alone_are_two_files_on_every_m
 
 
 def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path):
-    """For a label, only texts that are complete for it. Unannotated labels don't become negatives after a merge."""
     merging.add("a", ["A"], [{"text": "big cat", "meta": {"doc": "d1"}}])
     merging.add("b", ["B"], [task("big cat", (4, 7, "B")), task("owl")])
     merging.run()
@@ -238,7 +234,6 @@ def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path)
 
 @pytest.mark.parametrize("certain", [True, False])
 def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, tmp_path):
-    """Without probabilities, the most spans come first."""
     rows = {"sure": [0.99], "unsure": [0.97, 0.55], "none": [], "low": [0.1]}
     docs = {
         text: [(n, n + 1, "A", score)[: 4 if certain else 3] for n, score in enumerate(scores)]
@@ -259,7 +254,6 @@ def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, 
 
 
 def test_overlapping_spans_are_for_spans_manual(tmp_path):
-    """Of one label, the file is named; of two, `ner.manual` shows each file."""
     raw = write_predicted(tmp_path / "raw.jsonl", {"big cat": [(0, 7, "A"), (0, 3, "B"), (4, 7, "B")]}, ["A", "B"])
     assert not export(raw, tmp_path / "out", "prodigy-by-label").warnings
     export(raw, tmp_path / "all", "prodigy")
@@ -272,7 +266,7 @@ def test_overlapping_spans_are_for_spans_manual(tmp_path):
 
 @pytest.mark.parametrize("certain", [True, False])
 def test_a_long_text_does_not_come_first_for_its_length(certain, tmp_path):
-    """It has the least certain span, and more expected mistakes than the short one, but fewer per word."""
+    """It has the least certain span, but fewer expected errors per word."""
     long, short = "a" + " b" * 99, "a b c d"
     docs = {long: [(0, 1, "A", 0.5), (2, 3, "A", 0.5)], short: [(0, 1, "A", 0.6)]}
     docs = {text: [span[: 4 if certain else 3] for span in spans] for text, spans in docs.items()}
@@ -333,7 +327,6 @@ def test_the_command_exports_a_split_and_replaces_an_export_and_nothing_else(tmp
 
 
 def test_the_texts_of_a_corpus_are_in_random_order_whatever_their_splits(demo_corpus, tmp_path):
-    """The first texts annotated for a new label are then in all splits."""
     export(demo_corpus, tmp_path / "out", "texts")
     texts = [row["text"] for row in read_jsonl(tmp_path / "out/texts.jsonl")]
     splits = {doc.text: split for split in SPLITS for doc in read_corpus(demo_corpus, [split])}

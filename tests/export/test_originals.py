@@ -1,4 +1,4 @@
-"""A corpus goes back to brat with all lines of its documents; only lines lost by an edit are missing, and named."""
+"""Export of a corpus to its brat files: only lines that an edit removed are missing, and named."""
 
 import random
 from collections import Counter
@@ -28,8 +28,8 @@ WORDS = 60  # words of a document that is made
 class Standoff:
     """A document as an annotation tool writes it.
 
-    rows (list): lines of its annotation file, as written and as they come back, each with the ids that it names.
-    spans (dict): offsets and label of each span in one piece, by its id.
+    rows (list): per line: as written, as it comes back, the ids that it names.
+    spans (dict): offsets and label of continuous spans, by id.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class Standoff:
     ) -> None:
         """Join words; every eighth ends a line.
 
-        first (int): number of its first span.
-        utf16 (bool): whether offsets count UTF-16 code units, as tools in JavaScript write them.
+        first (int): number of the first span.
+        utf16 (bool): count offsets in UTF-16 code units, as JavaScript does.
         """
         self.words, self.first, self.utf16 = words, first, utf16
         self.text, self.places = "", []
@@ -49,7 +49,7 @@ class Standoff:
         self.spans: dict[str, tuple[int, int, str]] = {}
 
     def span(self, label: str, *pieces: tuple[int, int], renamed: str = "") -> str:
-        """Annotate some words, in pieces of (first, number of words); return the id."""
+        """Annotate words in pieces of (first, number of words); return the id."""
         found = [(self.places[at][0], self.places[at + n - 1][1]) for at, n in pieces]
         name = f"T{self.first + sum(row[0][:1] == 'T' for row in self.rows)}"
         mention = " ".join(" ".join(self.text[start:end].split()) for start, end in sorted(found))
@@ -66,12 +66,12 @@ class Standoff:
         return len(self.text[:at].encode("utf-16-le")) // 2 if self.utf16 else at
 
     def add(self, row: str, *named: str, back: str = "") -> str:
-        """Add another line that names some ids; return its own."""
+        """Add another line that names some ids; return its id."""
         self.rows.append((row, back or row, named))
         return row.partition("\t")[0]
 
     def back(self, *gone: str) -> tuple[list[str], list[str]]:
-        """Return the lines that come back without some spans, and the other lines that go with them."""
+        """Return the lines that come back without some spans, and the lines that go with these."""
         lost, kept, left_out = {*gone}, self.rows, []
         while more := [row for row in kept if not lost.isdisjoint(row[2])]:
             lost |= {row[0].partition("\t")[0] for row in more} - {"*"}
@@ -80,7 +80,7 @@ class Standoff:
 
 
 def annotate_attributes(doc: Standoff, number: int) -> None:
-    """As brat's server writes the documents of a clinic: flags, values, and notes on these."""
+    """As brat writes a clinic's documents: flags, values, and notes on them."""
     sign, drug = doc.span("Sign", (number, 1)), doc.span("Drug", (20, 2))
     negated = doc.add(f"A1\tNegated {sign}", sign)
     doc.add(f"A2\tStatus {drug} Stopped", drug)
@@ -90,7 +90,7 @@ def annotate_attributes(doc: Standoff, number: int) -> None:
 
 
 def annotate_events(doc: Standoff, number: int) -> None:
-    """As brat's server writes events: a blank behind the last argument, events as arguments, and some without any."""
+    """As brat writes events: a blank behind the last argument, nested events, events without arguments."""
     trigger, drug = doc.span("Give", (number, 1), renamed="Do"), doc.span("Drug", (20, 2))
     given = doc.add(f"E1\tGive:{trigger} Theme:{drug} ", trigger, drug, back=f"E1\tDo:{trigger} Theme:{drug} ")
     unwanted = doc.span("Dose", (24, 1))  # the section `brat` leaves its label out
@@ -102,7 +102,7 @@ def annotate_events(doc: Standoff, number: int) -> None:
 
 
 def annotate_relations(doc: Standoff, number: int) -> None:
-    """As tools for relations write them: a tab at the end, roles in capitals, types with colons, coreference."""
+    """As tools for relations write: a final tab, roles in capitals, types with colons, coreference."""
     drug, other = doc.span("Drug", (20, 2)), doc.span("Drug", (number, 1))
     doc.add(f"R1\tHas Arg1:{drug} Arg2:T3\t", drug, "T3")  # before its span
     dose, regime = doc.span("Dose", (22, 2)), doc.span("Regime", (20, 4))
@@ -114,7 +114,7 @@ def annotate_relations(doc: Standoff, number: int) -> None:
 
 
 def annotate_shared_task(doc: Standoff, number: int) -> None:
-    """As in the shared tasks of BioNLP: proteins in .a1, and triggers, events and modifications in .a2."""
+    """As BioNLP's shared tasks: proteins in .a1; triggers, events and modifications in .a2."""
     drugs = doc.span("Drug", (number, 1)), doc.span("Drug", (20, 1))
     binding = doc.span("Binding", (24, 1))
     doc.add(f"*\tEquiv {' '.join(drugs)}", *drugs)
@@ -124,7 +124,7 @@ def annotate_shared_task(doc: Standoff, number: int) -> None:
 
 
 def annotate_concepts(doc: Standoff, number: int) -> None:
-    """As in corpora of concepts: spans in pieces, in any order, with codes as normalizations and as notes."""
+    """As corpora of concepts: discontinuous spans, with codes as normalizations and notes."""
     lung, other = doc.span("Part", (20, 1), (23, 1)), doc.span("Part", (28, 1), (26, 1))
     sign = doc.span("Sign", (number, 1))
     code = doc.add(f"N1\tReference {sign} ATC:{lung}\taspirin", sign)
@@ -137,7 +137,7 @@ def annotate_concepts(doc: Standoff, number: int) -> None:
 
 
 def annotate_exported(doc: Standoff, number: int) -> None:
-    """As browsers' tools export it: Windows' lines, UTF-16 code units, ids from 0, blank lines."""
+    """As tools in browsers export: CRLF, UTF-16 code units, ids from 0, blank lines."""
     drug, stop = doc.span("Drug", (number, 1)), doc.span("Stop", (30, 1))
     doc.add("")
     doc.add(f"#1\tAnnotatorNotes {drug}\t{stop} again?\tsure", drug)
@@ -159,7 +159,7 @@ KINDS: dict[str, tuple[Callable[[Standoff, int], None], dict[str, Any], BratOpti
 
 
 def make_corpus(kind: str, folder: Path) -> dict[str, Standoff]:
-    """Write a corpus of a kind; return its documents by name. The last one is the first, with other white space."""
+    """Write a corpus; return its documents by name. The last is the first with other white space."""
     annotate, joined, _ = KINDS[kind]
     rng, docs = random.Random(kind), {}
     for number in range(8):
@@ -173,7 +173,7 @@ def make_corpus(kind: str, folder: Path) -> dict[str, Standoff]:
 
 
 def files_of(kind: str, doc: Standoff, rows: Sequence[str], name: str) -> dict[str, str]:
-    """Divide the lines of a document into its annotation files."""
+    """Divide a document's lines into its annotation files."""
     first = [row for row in rows if kind == "shared task" and "\tDrug " in row]
     rest = [row for row in rows if row not in first]
     suffixes = {".a1": first, ".a2": rest} if kind == "shared task" else {".ann": rest}
@@ -188,7 +188,7 @@ def write_brat(folder: Path, files: dict[str, str]) -> Path:
 
 
 def merge_brat(root: Path, how: BratOptions, rows: Sequence[dict] = (), **settings: object) -> Path:
-    """Merge the brat corpus of a folder, with verdicts on single spans."""
+    """Merge a folder's brat corpus, with verdicts on single spans."""
     convert_brat(root / "brat", root / "tasks", how)
     declared = [root / "tasks/datasets.yml"]
     if rows:
@@ -272,7 +272,6 @@ def test_a_public_brat_corpus_comes_back_whole(name, tmp_path):
 
 
 def test_an_edit_takes_the_lines_that_name_its_span_and_no_other(tmp_path):
-    """A rejected trigger takes its event, what has the event as an argument, and notes on these."""
     rows = [
         "T7\tStop 42 49\tstopped",
         "T2\tDrug 15 22\taspirin",
@@ -349,7 +348,6 @@ def test_the_originals_are_those_of_the_project_unless_an_option_names_others(tm
 
 @pytest.mark.parametrize("folders", ["annotators", "labels", "versions"])
 def test_folders_keep_spans_of_their_own(folders, tmp_path):
-    """Of annotators or labels, no folder gets the spans of another; of versions, earlier ones stay as they are."""
     rows = {"a": ["T1\tDrug 15 22\taspirin", "A1\tNew T1"], "b": ["T1\tDose 23 29\t500 mg", "#1\tAnnotatorNotes T1\t?"]}
     both = {"annotators": "Drug", "labels": "Dose", "versions": "Dose"}[folders]
     rows["b"][0] = rows["b"][0].replace("Dose", both)

@@ -1,4 +1,4 @@
-"""What people open in Prodigy: dropped spans, each with the kept one, and what annotators annotated differently."""
+"""Tasks of a review: dropped spans, each with the kept one, and disagreements."""
 
 import pytest
 
@@ -15,7 +15,7 @@ TEXT = "Add 5 mL now"
 
 @pytest.fixture
 def merged(merging) -> Merging:
-    """One text with a span that is nested in one of two datasets, and one that two people marked differently."""
+    """A text with a nested span in one of two datasets, and one on which two people disagree."""
     doc = {"meta": {"doc": "p1.txt"}}
     merging.add("device", ["Device"], [task("Wait"), task(TEXT, (4, 8, "Device"), **doc)])
     merging.add("volume", ["Volume"], [task(TEXT, (6, 8, "Volume"), (9, 11, "Volume"), **ANN)])
@@ -83,12 +83,12 @@ def test_what_people_marked_differently_is_a_task_for_each_label(merged, tmp_pat
 
 
 def outvoted_in(merging: Merging) -> list[int]:
-    """The numbers of outvoted spans that a merge warns of."""
+    """Return the numbers of outvoted spans in a merge's warnings."""
     return [one.n for one in merging.run().checks if one.kind == "outvoted spans"]
 
 
 def answered(path, kept, **more):
-    """A file's tasks as Prodigy saves them, with the kept spans."""
+    """Return a file's tasks as Prodigy saves them, with the spans to keep."""
     saved = {"_view_id": "ner_manual", "answer": "accept", "_timestamp": 9, **more}
     return [one | saved | {"spans": [span for span in one["spans"] if kept(span)]} for one in read_jsonl(path)]
 
@@ -121,7 +121,6 @@ def test_an_answer_to_a_disagreement_decides_alone_about_its_label(merged, tmp_p
 
 
 def test_after_disagreements_are_settled_nothing_is_left_to_export(merging):
-    """Of two texts, reviews decide about none, about one, and about both."""
     for name, who in (("ann", ANN), ("bob", BOB), ("cy", {"_annotator_id": "cy"})):
         spans = [(0, 3)] if name == "ann" else []
         merging.add(name, ["A"], [task(f"cat {n}", *spans, **who) for n in range(2)])
@@ -139,7 +138,6 @@ def test_after_disagreements_are_settled_nothing_is_left_to_export(merging):
 
 
 def test_an_answer_to_a_lost_span_takes_no_other_span_away(merged, tmp_path):
-    """A task has one span of two that Ann marked; saved as she would annotate, it isn't her later answer."""
     merged.run(dev_ratio=0, test_ratio=0)
     before = {name: [*doc.ents] for name, (_, doc) in merged.docs().items()}
     export_review(tmp_path / "corpus", tmp_path / "out", dropped=True)
@@ -152,7 +150,6 @@ def test_an_answer_to_a_lost_span_takes_no_other_span_away(merged, tmp_path):
 
 
 def test_the_command_writes_both_of_a_split_and_says_what_has_no_text(merged, tmp_path):
-    """`coverage: drop` leaves a text with an outvoted span out of train."""
     merged.add("three", ["Cat"], [task("big cat", (0, 3, "Cat"), _annotator_id="cy")])
     merged.run(dev_ratio=0, test_ratio=0, policies=Policies(coverage="drop"))
     options = [merged.root / "corpus", merged.root / "out", "--format", "prodigy", "--dropped", "--disagreements"]

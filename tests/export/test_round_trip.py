@@ -1,7 +1,7 @@
 """Annotation that goes to a tool and comes back is unchanged, except for edits there.
 
-`recorded` has what Label Studio 1.23.2 and doccano 1.8.4 exported after they had imported these texts, and one span had
-been deleted. The client that recorded them is in commit 1a823cc, `tests/export/tools.py`.
+`recorded`: exports of Label Studio 1.23.2 and doccano 1.8.4 after an import of these texts and one span's deletion.
+The recording client is in commit 1a823cc, `tests/export/tools.py`.
 """
 
 import json
@@ -116,7 +116,7 @@ def verdict(text: str, form: str, label: str, answer: str, **more: object) -> di
 
 @pytest.fixture
 def judged(merging) -> Path:
-    """A corpus with verdicts on single spans, of texts that are complete for the label and of others."""
+    """A corpus with verdicts on single spans, in complete texts and others."""
     text, name = TEXTS[0][1], {"meta": {"doc": TEXTS[0][0]}}
     merging.add("amount", ["Amount"], [task(text, (4, 8), label="Amount", **name), task(TEXTS[2][1])])
     verdicts = [
@@ -134,7 +134,6 @@ def judged(merging) -> Path:
 
 @pytest.mark.parametrize("format", ["prodigy", "prodigy-by-label", "label-studio", "doccano"])
 def test_verdicts_on_single_spans_come_back(format, judged, tmp_path):
-    """Gold, rejected spans and coverage are equal, in any of a format's files."""
     done = export(judged, tmp_path / "out", format)
     if format == "label-studio":  # which numbers people, and keeps a task's data
         tasks = json.loads((tmp_path / "out" / "tasks.json").read_text())
@@ -156,10 +155,7 @@ def test_verdicts_on_single_spans_come_back(format, judged, tmp_path):
 
 
 def test_answers_to_predicted_spans_come_back_one_by_one(merging, tmp_path):
-    """Prodigy isn't run: `mark` adds an answer, a time and a session to a row. Only new versions have `_is_binary`.
-
-    The least certain span comes first; an answered span, a repeated text and a complete text aren't shown.
-    """
+    """Prodigy isn't run: `mark` adds what it would to a row. Only new versions have `_is_binary`."""
     raw = tmp_path / "raw.jsonl"
     ann, bob, done = "Ann saw Rome.", "Bob saw it in Oslo.", "Eve saw Bonn."
     found = {
@@ -216,7 +212,6 @@ def test_an_export_says_how_many_rows_it_wrote_and_which_label_has_none(judged, 
 
 
 def test_an_export_to_brat_says_what_it_cannot_keep_and_the_renaming_that_keeps_labels(judged, tmp_path):
-    """A label with a blank comes back by the line that is printed; two that would be one are refused."""
     printed = call(export_cli, judged, tmp_path / "out", "--format", "brat")
     assert "3 rejected spans" in printed
     (line,) = (line.strip() for line in printed.splitlines() if "rename:" in line)

@@ -1,7 +1,6 @@
-"""Commands are killed before a write. No partial output is used, and the next run makes all outputs again.
+"""Commands are killed before a write: no partial output is used, and the next run makes all outputs again.
 
-A write is the opening of a file to write, a renaming, a deletion, or the making of a folder. The commands are those of
-a small project of which there are two states: the old one and the new one.
+A write opens a file to write, renames, deletes, or makes a folder. The project has an old state and a new one.
 """
 
 import os
@@ -47,9 +46,8 @@ DECLARED = "- {name: more, path: more.jsonl, labels: [%s]}\n"
 class Command(NamedTuple):
     """A command of the project.
 
-    trials (int): how often it is killed.
-    outputs (tuple[str, ...]): the files and folders that it writes.
-    readers (tuple[Callable, ...]): readers of several outputs; each takes the project's folder.
+    trials (int): number of kills.
+    readers (tuple[Callable, ...]): readers of several outputs, called with the project's folder.
     """
 
     name: str
@@ -95,9 +93,9 @@ NAMES = [command.name for command in ALL]
 
 
 def start(command: Command, folder: Path, docs: int, at: int = 0) -> int | None:
-    """Run a command in a new process, in a folder; return the number of writes it began, None if it was killed.
+    """Run a command in a new process; return the number of writes it began, None if it was killed.
 
-    at (int): the number of the write before which it is killed; 0 for none.
+    at (int): number of the write before which it is killed; 0 for none.
     """
     result = folder.with_name("result")
     if pid := os.fork():
@@ -125,7 +123,7 @@ def start(command: Command, folder: Path, docs: int, at: int = 0) -> int | None:
 
 
 def is_write(event: str, given: tuple[Any, ...], folder: Path) -> bool:
-    """Tell whether an event of `sys.addaudithook` is the opening of a file to write, or another change, in a folder."""
+    """Return whether an audit event (`sys.addaudithook`) is a write in a folder."""
     if event == "open":
         path, mode, flags = given
         writes = bool(set(mode or "") & set("wax+")) or (mode is None and flags & (os.O_WRONLY | os.O_RDWR))
@@ -137,7 +135,7 @@ def is_write(event: str, given: tuple[Any, ...], folder: Path) -> bool:
 
 
 class Projects:
-    """The states of the project before and after, and the folder where commands are killed."""
+    """Both states of the project, and the folder where commands are killed."""
 
     def __init__(self, root: Path) -> None:
         spacy.blank("en").create_pipe("ner")  # loads spaCy's entry points, once
@@ -156,14 +154,14 @@ class Projects:
             (folder / "again.yml").write_text("- {name: again, path: corpus, labels: [CHEMICAL]}\n", encoding="utf8")
 
     def run_until(self, command: Command) -> None:
-        """Run the commands up to this one, in both states, as far as they haven't been run."""
+        """Run the commands up to this one in both states."""
         for each in ALL[self.ran : ALL.index(command) + 1]:
             self.ran += 1
             for docs, folder in self.states.items():
                 start(each, folder, docs)
 
     def place(self, command: Command) -> None:
-        """Make the folder as it is before a command: its inputs are new, its outputs old."""
+        """Make the folder as before a command: new inputs, old outputs."""
         remove(self.work)
         shutil.copytree(self.states[NEW], self.work)
         for output in [output for other in ALL[ALL.index(command) :] for output in other.outputs]:
@@ -175,7 +173,7 @@ class Projects:
 
 
 def outputs(command: Command, root: Path) -> dict[str, bytes]:
-    """Read a command's outputs, but for hidden files, such as the merge's cache, and what tells times."""
+    """Read a command's outputs, except hidden files, such as the merge's cache, and timings."""
     roots = [root / output for output in command.outputs]
     files = [file for path in roots for file in ([path] if path.is_file() else sorted(path.rglob("*")))]
     return {
@@ -188,10 +186,7 @@ def outputs(command: Command, root: Path) -> dict[str, bytes]:
 
 
 def leftovers(root: Path) -> list[str]:
-    """List the files outside the outputs: those needed while outputs are written.
-
-    The checkpoint of an ended training stays: fitting another goal takes no steps.
-    """
+    """List files outside the outputs, except an ended training's checkpoint: fitting another goal resumes it."""
     pattern = r"\..*\.labelwise\.\w+|.*\.checkpoint|.*\.tmp"
     left = {path for path in root.rglob("*") if re.fullmatch(pattern, path.name)}
     ended = {path for path in left if path.suffix == ".checkpoint" and has_ended(path)}

@@ -1,7 +1,6 @@
 """Any bytes as any source give an error that names it, or tasks and problems that account for all of it.
 
-Hypothesis changes what the tests of each format read, as bytes or, where it is JSON, as values, and finds the smallest
-change that breaks a promise.
+Hypothesis changes the files of each format's tests, as bytes or as values of JSON.
 """
 
 import json
@@ -68,7 +67,7 @@ def lines_of(rows: list[Any]) -> bytes:
 
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
-    """What fuzzing begins with, by the name of the file that it is written to."""
+    """Files to begin with, by name."""
     folder = tmp_path_factory.mktemp("seeds")
     make_database(folder / "seed.db", {str(number): TASKS[number:] for number in range(FILES)})
     tagged = [row for row, _ in test_rows.ROWS if isinstance(row, dict) and "tokens" in row and "spans" not in row]
@@ -94,7 +93,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
 
 @st.composite
 def changed(draw: Any, seeds: list[bytes]) -> bytes:
-    """A seed with other values of JSON, or with other bytes."""
+    """Draw a seed with other values of JSON, or other bytes."""
     data = draw(st.sampled_from(seeds))
     if draw(st.booleans()):
         lines = data.split(b"\n")
@@ -112,7 +111,7 @@ def changed(draw: Any, seeds: list[bytes]) -> bytes:
 
 
 def replace(draw: Any, value: Any) -> Any:
-    """Draw one of the values in a value of JSON, and put another in its place."""
+    """Replace a random value inside a value of JSON."""
     if isinstance(value, dict | list) and value and draw(st.booleans()):
         key = draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value))))
         value[key] = replace(draw, value[key])
@@ -125,7 +124,7 @@ def files_of(seeds: list[bytes]) -> st.SearchStrategy[list[bytes]]:
 
 
 def search(check: Callable[..., None], merges: int, **strategies: Any) -> None:
-    """Run a check on many inputs; it may use the folder of a test."""
+    """Run a check on many inputs, within a test's folder."""
     ignored = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
     settings(max_examples=merges, deadline=None, derandomize=True, database=None, suppress_health_check=ignored)(
         given(**strategies)(check)
@@ -133,10 +132,7 @@ def search(check: Callable[..., None], merges: int, **strategies: Any) -> None:
 
 
 def merge_files(merging: Merging, name: str, files: list[bytes]) -> int:
-    """Check that files that aren't refused have nothing that is lost, and merge them; return how many rows they have.
-
-    The merge is an error unless every row and span has one outcome.
-    """
+    """Check that no accepted file loses anything, and merge them; return the number of rows."""
     merging.declared.clear()
     merging.add("own", ["C"], [{"text": TEXT}])
     texts = {TEXT}
@@ -157,7 +153,7 @@ def merge_files(merging: Merging, name: str, files: list[bytes]) -> int:
 
 
 def find_dropped(path: Path, data: bytes, items: list[Item]) -> Iterator[object]:
-    """Compare the items read with a second count of the file, and yield the lost ones."""
+    """Yield what a second count of the file has, and the read items lack."""
     incomplete_read = Reason.INCOMPLETE_READ in [item.reason for item in items if isinstance(item, Problem)]
     if path.suffix == ".jsonl" and items:
         lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
@@ -183,7 +179,6 @@ def find_dropped(path: Path, data: bytes, items: list[Item]) -> Iterator[object]
 @pytest.mark.parametrize("merges", [12, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_whatever_is_read_is_an_error_that_says_so_or_balances(name, merges, seeds, merging):
-    """No sentence, row or annotation is lost; some of the changed files have something to read."""
     read = []
 
     def check(files: list[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Sources that change between two merges, or during one, whatever the clock says."""
+"""Sources that change between two merges, or during one."""
 
 import os
 import sqlite3
@@ -14,7 +14,6 @@ ROWS = [task(f"text {n} cat", (0, 4)) for n in range(9)]
 
 @pytest.mark.parametrize("seconds", [0, -1, 10**6])
 def test_a_file_that_changed_is_read_again_whatever_its_time(merging, seconds):
-    """The same size, in the same place; the time of modification is the same, earlier or later."""
     merging.add("a", ["A"], ROWS)
     path = merging.root / "tasks/a.jsonl"
     merging.run()
@@ -77,7 +76,6 @@ def test_a_file_that_changes_while_it_is_read_is_an_error_that_names_it(merging,
 
 @pytest.mark.guarantee("changing-source")
 def test_a_database_that_changes_while_it_is_read_is_read_as_it_was(merging, monkeypatch):
-    """SQLite has writers wait, or keeps the earlier content."""
     (merging.root / "tasks").mkdir()
     connection = sqlite3.connect(merging.root / "tasks/p.db")
     connection.executescript(

@@ -1,5 +1,3 @@
-"""The words of import checks, and their stored form."""
-
 import json
 from pathlib import Path
 from typing import Any

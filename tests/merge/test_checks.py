@@ -1,5 +1,3 @@
-"""The findings of import checks, before any training."""
-
 import re
 from collections import Counter
 
@@ -34,7 +32,6 @@ def test_answers_left_out_for_their_split_are_named_with_both_data_sets(merging:
 
 
 def test_splits_that_are_empty_or_small_are_said(merging: Merging):
-    """And a label without gold in dev or test; large ones aren't talked of."""
     merging.add("a", ["A"], rows(range(3), marked=range(3)))
     text = said(merging.run(test_ratio=0.1, dev_ratio=0.0))
     assert "No text is in test. Raise test_ratio in project.yml, or declare a dataset with split: test" in text
@@ -61,7 +58,6 @@ def test_equal_texts_need_other_texts_and_no_other_ratio(merging: Merging):
 
 
 def test_what_a_ledger_counts_is_said(merging: Merging):
-    """Spans outvoted, a text that `split_by` doesn't split; a few rows of another split aren't."""
     for who, spans in (("ann", [(0, 4)]), ("bob", []), ("eve", [])):
         merging.add(who, ["A"], [task("text 0", *spans, _annotator_id=who)])
     merging.add("own", ["A"], rows(range(5, 6), marked=range(5, 6)), split="test")
@@ -76,7 +72,6 @@ def test_what_a_ledger_counts_is_said(merging: Merging):
 
 
 def test_a_label_under_two_names_is_told_of(merging: Merging):
-    """By its spans, where both names are on the same texts; and if one entry renames it, and another doesn't."""
     marked = rows(range(40), marked=range(40))
     merging.add("new", ["B"], [task(row["text"], (0, 4, "B")) for row in marked[:10]])
     merging.add("old", ["A"], marked)
@@ -110,7 +105,7 @@ def test_labels_that_two_entries_swap_arent_one(merging: Merging):
     ],
 )
 def test_two_exports_that_name_nobody_and_say_the_same_may_be_one_persons(merging: Merging, change, declared, warned):
-    """Without times, as in doccano's, nothing else tells that one is a later export of the other."""
+    """As doccano's: without times, nothing else tells a later export of the other."""
     later = [task(f"text {number}", (0, 4 + 2 * (number in change))) for number in range(60)]
     merging.add("week-1", ["A"], rows(range(40), marked=range(40)))
     merging.add("week-2", ["A"], later, **declared)
@@ -130,9 +125,9 @@ def stopped(ledger: Ledger) -> list[str]:
     [(40, 0, 0, True), (30, 10, 0, True), (10, 50, 0, False), (10, 49, 1, None), (9, 51, 0, None)],
 )
 def test_a_label_that_some_or_all_spans_have_under_another_name(merging: Merging, new, old, both, stops):
-    """As when ACIDITY was renamed to PH: in all spans, in three quarters, or in fewer than a fifth; not in nine.
+    """In all spans, three quarters, or under a fifth; not in nine.
 
-    both (int): number of texts with both labels, which are then two labels.
+    both (int): texts with both labels, which are then two labels.
     """
     marks = [[(0, 4, "ACIDITY")]] * new + [[(0, 4, "PH")]] * old + [[(0, 4, "PH"), (8, 12, "ACIDITY")]] * both
     marked = [task(f"text {n + 10} here", (5, 7, "TEMP"), *spans) for n, spans in enumerate(marks)]
@@ -159,7 +154,7 @@ def test_an_undeclared_label_in_few_texts_is_no_other_name_by_chance(merging: Me
 
 
 def test_texts_annotated_for_some_labels_are_normal_if_datasets_share_texts_or_labels(merging: Merging):
-    """Two groups of datasets that share neither are named, with `absent`, and never `coverage: outside`."""
+    """Two groups that share neither are named, with `absent`, never with `coverage: outside`."""
     merging.add("person", ["PER"], rows(range(30)))
     merging.add("place", ["LOC"], rows(range(20, 50)))
     merging.add("more-places", ["LOC"], rows(range(60, 90)))
@@ -181,7 +176,7 @@ def test_texts_annotated_for_some_labels_are_normal_if_datasets_share_texts_or_l
     ("kept", "overlap", "warned"), [(2, "longest", True), (3, "longest", False), (2, "first", False)]
 )
 def test_a_label_whose_spans_lie_in_longer_ones_of_another_dataset_is_named(merging: Merging, kept, overlap, warned):
-    """As with spans.manual, for example whole addresses: at least ten spans of a label, and four fifths of it."""
+    """At least ten spans and four fifths of a label, as whole addresses in spans.manual."""
     texts = [f"text {number + 10} here" for number in range(12)]
     merging.add("people", ["PER"], [task(text, (0, 4), label="PER") for text in texts])
     merging.add("phrases", ["NP"], [task(text, (0, 7), label="NP") for text in texts[kept:]])
@@ -195,7 +190,7 @@ def test_a_label_whose_spans_lie_in_longer_ones_of_another_dataset_is_named(merg
 
 
 def test_spans_of_another_label_are_asked_about_and_not_to_be_declared_first(merging: Merging):
-    """Equal spans aren't longer ones; `overlap: first` would take the other label out of doc.ents."""
+    """Equal spans aren't longer; `overlap: first` would take the other label out of doc.ents."""
     texts = [f"text {number + 10} here" for number in range(12)]
     merging.add("ann", ["PER"], [task(text, (0, 4), label="PER") for text in texts])
     merging.add("leo", ["HUMAN"], [task(text, (0, 4), label="HUMAN") for text in texts])
@@ -206,7 +201,6 @@ def test_spans_of_another_label_are_asked_about_and_not_to_be_declared_first(mer
 
 @pytest.mark.parametrize(("name", "asked"), [("food-2026-06-01", True), ("food2", True), ("food-leo", False)])
 def test_a_later_export_with_corrections_is_asked_about_by_its_name(merging: Merging, name, asked):
-    """As docs/colleague.md names it. With this much corrected, equal spans alone are no evidence."""
     texts = [f"text {number + 10} here" for number in range(30)]
     merging.add("food", ["FOOD"], [task(text, (0, 4), label="FOOD") for text in texts])
     kept = [task(text, *[(0, 4)] * (number > 5), label="FOOD") for number, text in enumerate(texts)]
@@ -215,7 +209,6 @@ def test_a_later_export_with_corrections_is_asked_about_by_its_name(merging: Mer
 
 
 def test_a_split_that_few_texts_leave_empty_is_told_with_a_salt_that_fills_it(merging: Merging):
-    """And train refuses with the same line; nothing is said if the ratio is 0, or if all texts have a split."""
     merging.add("a", ["A"], rows(range(10), marked=range(10)))
     ratios = {"dev_ratio": 0.1, "test_ratio": 0.1}
     salt = next(str(n) for n in range(99) if not merging.run(split_salt=str(n), **ratios).texts["dev"])
@@ -239,7 +232,6 @@ def test_a_split_that_few_texts_leave_empty_is_told_with_a_salt_that_fills_it(me
 
 
 def test_texts_that_nobody_annotated_are_no_negatives(merging: Merging):
-    """Among annotated rows they are counted; in a dataset of them alone they are complete."""
     raw = [{"text": f"raw {number}"} for number in range(3)]
     merging.add("a", ["A"], [*rows(range(30), range(30)), *raw])
     merging.add("b", ["A"], [{"text": f"other {number}"} for number in range(4)])
@@ -254,7 +246,6 @@ def test_texts_that_nobody_annotated_are_no_negatives(merging: Merging):
     ("begin", "written", "reading"), [("", (5, 8), "inclusive"), ("\U0001f600 ", (8, 12), "utf-16")]
 )
 def test_quoted_words_show_how_offsets_count(merging: Merging, begin: str, written: tuple[int, int], reading: str):
-    """Also beside spans that fit as they are; and the labels of spans that only another reading fits are found."""
     start, end = written
     span = {"start": start, "end": end, "label": "CITY", "text": "Riga"}
     moved = [{"text": f"{begin}From Riga to {n}", "spans": [span], "answer": "accept"} for n in range(10)]

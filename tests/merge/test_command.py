@@ -1,5 +1,3 @@
-"""The merge's command line: options reach the merge, and what it prints and writes is what happened."""
-
 import json
 import re
 import subprocess
@@ -85,6 +83,6 @@ def test_a_wrong_section_is_an_error(merging):
 
 
 def test_pyarrow_is_not_there_when_workers_are_forked():
-    """It takes 40 MB, part of them in each worker; only the account needs it."""
+    """It takes 40 MB, partly in each worker; only the provenance tables need it."""
     code = "import sys, scripts.merge; sys.exit('pyarrow' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -1,4 +1,4 @@
-"""Decisions about spans: each changes the one span that it names, or is counted and located."""
+"""Each decision changes the one span that it names, or is counted and located."""
 
 import hashlib
 import json
@@ -56,7 +56,6 @@ def problems(merging: Merging) -> list[tuple]:
 
 
 def test_each_answer_that_counts_is_there_with_its_line_and_its_annotator(merging):
-    """Not the older of two, nor one that is ignored, rejected, of another interface, or about a text alone."""
     cat, big = (4, 7), (0, 3)
     rows = [
         task("one", _annotator_id="ann"),
@@ -88,7 +87,7 @@ def test_each_answer_that_counts_is_there_with_its_line_and_its_annotator(mergin
 
 @pytest.mark.guarantee("decisions")
 def test_a_decision_about_a_brat_corpus_changes_the_one_span_as_its_file_would(merging):
-    """brat's answers have no time. The corpus is to the byte what it would be if the file had been corrected."""
+    """brat's answers have no time."""
     brat, tasks, text = merging.root / "brat", merging.root / "tasks", f"{TEXT} 7"
     for number in range(30):
         write(brat / f"{number}.txt", f"{TEXT} {number}")
@@ -158,7 +157,6 @@ def test_decisions_are_followed_in_their_order_and_each_has_an_outcome(merging, 
     ],
 )
 def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(merging, change, verdict):
-    """And a bad row costs itself."""
     merging.add("a", ["A"], [answer(BIG, CAT)])
     merging.add("b", ["B"], [answer()])
     merging.run()
@@ -205,7 +203,6 @@ def test_a_decision_changes_its_span_whatever_other_annotators_say(merging, anno
 
 @pytest.mark.parametrize("others", [0, 1])
 def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging, others):
-    """As it may be by others, too."""
     answers = [answer(CAT, _view_id="ner"), answer(BIG, _view_id="ner", answer="reject"), answer(_view_id="ner")]
     merging.add("a", ["A", "B"], answers)
     merging.add("b", ["A"], [answer(CAT, _view_id="ner", answer="reject")] * others)
@@ -234,7 +231,6 @@ def test_a_question_of_policy_without_a_note_is_listed_by_its_words(merging):
 
 @pytest.mark.guarantee("decisions")
 def test_decisions_change_what_they_touch_and_leave_nothing_when_they_go(merging):
-    """Merged twice the bytes are equal, without the file they are what they were, and from nothing the same."""
     merging.add("a", ["A"], [task(f"text {number}", [0, 4]) for number in range(100)])
     merging.run(docs_per_partition=10)
     before = merging.files()

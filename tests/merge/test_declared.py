@@ -1,5 +1,3 @@
-"""From undeclared files to a corpus, by the command: the datasets, the counts, and the output."""
-
 import json
 from functools import partial
 from pathlib import Path
@@ -32,7 +30,7 @@ def names_in(declared: Path) -> list[str]:
 
 @pytest.mark.guarantee("declared")
 def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(tmp_path):
-    """Ids are the texts', so all files share them: 23 texts are admin's and ann's, 10 ann's and bob's."""
+    """All files share the texts' ids: 23 texts are admin's and ann's, 10 ann's and bob's."""
     rows = [{"id": number, "text": text, "label": [[*ANN, "PERSON"]]} for number, text in enumerate(TEXTS[:133])]
     for name, own in (("admin", rows[:40]), ("ann", rows[17:90]), ("bob", rows[80:])):
         write_jsonl(tmp_path / "prodigy" / f"{name}.jsonl", own)
@@ -44,7 +42,7 @@ def test_doccanos_export_of_users_who_do_not_share_is_a_data_set_for_each(tmp_pa
 
 @pytest.mark.guarantee("declared")
 def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_deleted(tmp_path):
-    """50 of 150 spans were deleted; until the entry lists both, these are two datasets."""
+    """50 of 150 spans were deleted; until the entry lists both, they are two datasets."""
     declared, entry = tmp_path / "prodigy/datasets.yml", "labels: [PERSON, TITLE], rename: {PER: PERSON}, split: train"
     first = [prodigys(text, ANN, BOB, label="PER") for text in TEXTS[:50]]
     first += [prodigys(text, ANN, label="PER") for text in TEXTS[50:100]]
@@ -67,7 +65,6 @@ def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_delete
 
 @pytest.mark.guarantee("watched-data")
 def test_data_whose_changes_weasel_and_dvc_would_not_see_are_refused_with_the_lines_to_paste(tmp_path):
-    """Of the merge that is a command of the project; they read what a link to a file leads to, but no linked folder."""
     (tmp_path / "linked").symlink_to("elsewhere")
     paths = ["ann.jsonl", "link.jsonl", "../bob.jsonl", str(tmp_path / "more/../more/sue.jsonl"), "../linked/*.jsonl"]
     for path in (*paths[2:4], "../elsewhere/x.jsonl", "../elsewhere/y.jsonl", "../elsewhere/z.jsonl", "ann.jsonl"):

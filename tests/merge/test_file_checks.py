@@ -1,5 +1,3 @@
-"""Files with separate entries that may be one corpus."""
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,7 +47,6 @@ def test_files_whose_names_differ_by_a_number_may_be_one_corpus(tmp_path: Path) 
 
 
 def test_files_of_one_document_each_may_be_one_corpus(tmp_path: Path) -> None:
-    """Files of one split; another file has several documents, so the files are listed."""
     names = ("ann", "bob", "eve", "ida", "kim", "lea")
     files = {f"{name}_test.conll": conll(n, sentences()[10 * n :][:10], doc=True) for n, name in enumerate(names)}
     rows = sentences(80)[60:]

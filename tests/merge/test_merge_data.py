@@ -1,4 +1,4 @@
-"""The merge of whole datasets: against a plain one in memory, in bytes, and when things go wrong."""
+"""The merge of whole datasets: results, bytes, and failures."""
 
 import json
 import random
@@ -24,7 +24,7 @@ LIMITS = ("READ_BYTES", "MAX_RANGE_BYTES", "MAX_FORMS")  # of what a job holds
 
 
 def random_datasets(merging: Merging, seed: int, texts: int = 60) -> None:
-    """Three datasets, a label each, over some of the texts, with answers of all kinds and some bad rows."""
+    """Write three datasets, a label each, with answers of all kinds and some bad rows."""
     rng = random.Random(seed)
     words = ["big", "cat", "sat", "60degC", "mat", "the"]
     corpus = [f"{i} " + " ".join(rng.choices(words, k=8)) for i in range(texts)]
@@ -53,7 +53,7 @@ def patch_merge(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
 
 @pytest.mark.guarantee("same-bytes")
 def test_bytes_do_not_depend_on_the_time_zone(merging, monkeypatch):
-    """A time of Label Studio's without a zone is in UTC, as Prodigy's are: 22:16 is before 22:30 everywhere."""
+    """Label Studio's times without a zone are in UTC, as Prodigy's: 22:16 is before 22:30 everywhere."""
     span = {"type": "labels", "value": {"start": 0, "end": 3, "labels": ["A"]}}
     annotation = {"result": [span], "completed_by": 1, "updated_at": "2021-03-09T22:16:08"}
     merging.add("late", ["A"], [task("one cat", _view_id="ner_manual", _timestamp=1615329000)], annotator="ann")
@@ -92,7 +92,6 @@ def test_splits_depend_on_nothing_but_the_text(merging):
 
 
 def test_the_manifest_tells_what_there_is(merging):
-    """The digest of the test set changes with its texts, and with nothing else."""
     merging.add("a", ["A"], [task(f"text {i}") for i in range(40)])
     merging.run(docs_per_partition=10, test_ratio=0.5)
     manifest = read_manifest(merging.root / "corpus")
@@ -107,7 +106,7 @@ def test_the_manifest_tells_what_there_is(merging):
 
 @pytest.mark.guarantee("one-corpus")
 def test_a_corpus_that_a_merge_is_replacing_is_refused_and_can_be_merged_again(merging):
-    """Its manifest is deleted first and written last; test_files.py kills what does so at each step."""
+    """Its manifest is deleted first and written last; test_files.py kills it at each step."""
     random_datasets(merging, 2)
     merging.run()
     whole = merging.files()
@@ -189,12 +188,11 @@ def test_rows_that_no_text_has_are_counted_by_data_set_and_apart_in_the_tables(m
     ],
 )
 def test_an_account_that_does_not_balance_is_an_error(merging, monkeypatch, schemas, says):
-    """As by a bug that loses the row of line 7, or its span."""
+    """As if a bug lost the row of line 7, or its span."""
     merging.add("a", ["A"], [task(f"text {number}", (0, 4)) for number in range(9)])
     read_batches = account.read_batches
 
     def lose(file: Path) -> Iterator[Any]:
-        """Yield the rows, without the ones to lose."""
         for batch in read_batches(file):
             kept = []
             for columns, (table, schema) in zip(batch, SCHEMAS.items(), strict=True):

@@ -1,5 +1,3 @@
-"""Texts that are nearly equal: found, reported, kept together."""
-
 import random
 import unicodedata
 
@@ -62,7 +60,7 @@ def test_pairs_in_two_splits_are_reported_with_their_similarity_and_can_be_kept_
 
 
 def test_many_equal_texts_are_one_group_however_their_letters_are_written(merging):
-    """Decomposed, compatible, in capitals. Not all pairs are compared; their number is quadratic."""
+    """Decomposed, compatible, in capitals. Comparing all pairs would be quadratic."""
     wording = "Zoë Müller rührt 5 µl Weißwein in den Kaffee, öffnet die Tür und grüßt 20 müde Ärzte auf der Straße"
     written = [unicodedata.normalize(form, wording) for form in ("NFD", "NFKC")]
     add(merging, [*written, wording.upper().replace("ß", "SS")])

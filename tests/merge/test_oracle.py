@@ -1,6 +1,6 @@
-"""The merge against an oracle: a merge written from its contract alone, plainly, on lists of dicts in memory.
+"""The merge against an oracle, written from its contract alone, on lists of dicts in memory.
 
-Every row and every span gets one fate, and the ledger count fates. Comments name cases that the contract leaves open.
+Every row and span gets one fate; the ledger counts fates. Comments name cases that the contract leaves open.
 """
 
 import json
@@ -51,7 +51,10 @@ Says = dict[Key, tuple[str, ...]]  # the names of the datasets that say so
 
 
 class Oracle:
-    """What merging datasets gives; `hashed` is the split of each text for which no dataset declares one."""
+    """What merging datasets gives.
+
+    hashed (dict): split of each text by its hash, for texts without a declared one.
+    """
 
     def __init__(self, datasets: list[dict], policies: Policies, hashed: dict[str, str]) -> None:
         self.policies = policies
@@ -166,7 +169,7 @@ class Oracle:
             )
 
     def compare_versions(self, text: str, able: list[dict]) -> None:
-        """Count agreement: of each annotator the latest accepted answer, every two of them, reviews aside."""
+        """Count agreement between every two annotators' latest accepted answers, except reviews."""
         tasks = [one for one in able if one["kind"] == "complete" and one["answer"] == "accept" and not one["review"]]
         met = set()
         for label in self.labels:
@@ -194,7 +197,7 @@ class Oracle:
                     met.add((ann, bob))
 
     def claims_of(self, span: dict, task: dict) -> list[dict]:
-        """Give the one claim of a span of a task that stands; none if it can't be used, which is counted."""
+        """Return a span's claim that stands, if any; count an unusable one."""
         start, end, label, text = whole(span.get("start")), whole(span.get("end")), span.get("label"), task["text"]
         verdict = span.get("answer") or (task["answer"] if task["kind"] == "binary" else "accept")
         fate = "invalid"
@@ -216,7 +219,7 @@ class Oracle:
         return []
 
     def vote(self, text: str, claims: list[dict], voting: list[dict]) -> list[dict]:
-        """Leave out what too few of several annotators marked."""
+        """Drop and count claims that too few annotators made."""
         out: list[dict] = []
         for label in self.labels:
             tasks = [task for task in voting if label in task["counting"]]
@@ -248,7 +251,7 @@ class Oracle:
         return [claim for claim in claims if not any(claim is one for one in out)]
 
     def settle(self, text: str, claims: list[dict], voting: list[dict]) -> tuple[Says, Says]:
-        """Decide between claims about the same span: give the accepted and the rejected ones."""
+        """Divide claims about a span into accepted and rejected ones."""
         standing = [claim for claim in claims if claim_stands(claim, claims, self.policies)]
         self.ledger["spans"]["superseded"] += len(claims) - len(standing)
         voted = self.vote(text, standing, voting)
@@ -269,7 +272,7 @@ class Oracle:
         return said["accept"], said["reject"]
 
     def taken_back(self, claim: dict, claims: list[dict]) -> bool:
-        """Tell if the latest verdict of a claim's dataset on its span is the opposite one."""
+        """Return whether the dataset's latest verdict on the span is the opposite."""
         rivals = [c for c in claims if c["key"] == claim["key"] and c["task"]["name"] == claim["task"]["name"]]
         last = latest_of([rival["task"] for rival in rivals])
         return self.policies.duplicates == "latest" and not any(
@@ -277,7 +280,7 @@ class Oracle:
         )
 
     def doc_of(self, text: str, accepted: Says, rejected: Says, uncovered: dict[str, str]) -> dict[str, Any]:
-        """Say what the doc holds, and count what becomes of its spans."""
+        """Describe the doc, and count the fates of its spans."""
         places = {key: place(text, key, self.policies.alignment) for key in accepted}  # in numbers of tokens
         chars = {key: chars_of(text, places[key], key[2]) for key in accepted if places[key]}
         entities: list[Key] = []
@@ -318,25 +321,25 @@ class Oracle:
         return {"gold": gold, "spans": sorted(chars.values()), "incorrect": incorrect, "entities": ents, "iob": iob}
 
     def rank(self, key: Key) -> tuple[int, ...]:
-        """Rank spans that overlap, in characters as annotated."""
+        """Return a sort key of overlapping spans, by length in characters as annotated."""
         length, label, start = key[1] - key[0], self.labels.index(key[2]), key[0]
         return (label, start, -length) if self.policies.overlap == "first" else (-length, label, start)
 
 
 def is_number(value: Any, *kinds: type) -> bool:
-    """Tell whether a value is of one of these kinds itself: true isn't 1 in JSON."""
+    """Return whether a value is of exactly these types: JSON's true isn't 1."""
     return type(value) in kinds
 
 
 def whole(value: Any) -> Any:
-    """Read 5.0 as 5, as tables of numbers write it, and "5"."""
+    """Read 5.0, as tables write it, and "5" as 5."""
     if is_number(value, str) and re.fullmatch("[0-9]{1,9}", value):
         return int(value)
     return int(value) if is_number(value, float) and value == int(value) else value
 
 
 def accepted_place(text: str, span: dict, label: str) -> tuple[int, int] | None:
-    """Say where a span of a complete task lies that can be used and is accepted for a label."""
+    """Return the usable, accepted place of a complete task's span of a label, or None."""
     start, end = whole(span.get("start")), whole(span.get("end"))
     if span.get("label") != label or span.get("answer") not in (None, "accept"):
         return None
@@ -347,24 +350,23 @@ def accepted_place(text: str, span: dict, label: str) -> tuple[int, int] | None:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """Return a text's composed words, which are equal for texts that the merge joins."""
+    """Return the words in NFC: equal if the merge joins the texts."""
     return tuple(unicodedata.normalize("NFC", text).split())
 
 
 def letters_of(text: str) -> list[tuple[int, int]]:
-    """Give the places of a text's letters, each with its accents; white space is none."""
+    """Return the places of the letters with their accents, without white space."""
     starts = [i for i, char in enumerate(text) if not unicodedata.combining(char)]
     places = zip(starts, [*starts[1:], len(text)], strict=True)
     return [(start, end) for start, end in places if not text[start].isspace()]
 
 
 def moved(task: dict, text: str) -> dict:
-    """Put a task's spans into a text that has the same letters, between other white space or composed otherwise."""
+    """Move a task's spans to a text with the same letters, but other white space or composition."""
     own = task["text"]
     before, after = letters_of(own), letters_of(text)
 
     def place(start: Any, end: Any) -> dict[str, Any]:
-        """Give the offsets of the letters; none where a letter has lost its accent."""
         if text == own or not (is_number(start, int) and is_number(end, int) and 0 <= start < end <= len(own)):
             return {}
         inside = [new for old, new in zip(before, after, strict=True) if start < old[1] and old[0] < end]
@@ -376,7 +378,7 @@ def moved(task: dict, text: str) -> dict:
 
 
 def unreadable(row: Any) -> str:
-    """Name the problem of a whole row, if any; the rows of NO_JSON stand for everything that isn't JSON."""
+    """Name a row's problem, if any; NO_JSON stands for all that isn't JSON."""
     if isinstance(row, str) and row in NO_JSON:
         return "bad JSON"
     if not isinstance(row, dict) or not isinstance(row.get("text"), str | None):
@@ -388,7 +390,7 @@ def unreadable(row: Any) -> str:
 
 
 def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
-    """Put into one dict what counts of a row and of its dataset."""
+    """Collect what counts of a row and its dataset."""
     spans = row.get("spans") or []
     view = row.get("view_id") if row.get("_view_id") == "review" else row.get("_view_id")
     if dataset["kind"] != "auto":
@@ -413,20 +415,20 @@ def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
 
 
 def traceless(task: dict) -> str:
-    """Name what makes a task count as if it weren't there."""
+    """Name the reason why a task counts for nothing."""
     if task["answer"] not in ("accept", "reject"):
         return "ignored" if task["answer"] == "ignore" else "unknown answer"
     return "unsupported interface" if task["kind"] == "other" else ""
 
 
 def latest_of(tasks: list[dict]) -> dict:
-    """Give the latest task: by time, if all have one, then by dataset, then by line."""
+    """Return the latest task: by time if all have one, then by dataset and line."""
     timed = all(task["time"] is not None for task in tasks)
     return max(tasks, key=lambda task: (task["time"] if timed else 0, task["number"], task["line"]))
 
 
 def facts_of(task: dict) -> tuple:
-    """Collect the facts that are equal for two rows of one answer."""
+    """Return what is equal in two rows of one answer."""
     spans = []
     for span in task["spans"]:
         label, answer = span.get("label"), span.get("answer")
@@ -437,7 +439,7 @@ def facts_of(task: dict) -> tuple:
 
 
 def repeats(task: dict, tasks: list[dict]) -> bool:
-    """Tell if another row has the same answer, to a question for the same labels, or more of them."""
+    """Return whether another row has the same answer to a question for these labels or more."""
     twins = [other for other in tasks if task["time"] is not None and facts_of(other) == facts_of(task)]
     more = any(set(task["labels"]) < set(other["labels"]) for other in twins)
     equal = [other for other in twins if set(task["labels"]) == set(other["labels"])]
@@ -447,20 +449,20 @@ def repeats(task: dict, tasks: list[dict]) -> bool:
 
 
 def rivals_of(task: dict, able: list[dict], label: str) -> list[dict]:
-    """List a person's complete tasks about the text for a label, in any dataset."""
+    """List a person's complete tasks about the text and label, in any dataset."""
     tasks = [other for other in able if (other["who"], other["kind"]) == (task["who"], "complete")]
     return [other for other in tasks if label in other["labels"]]
 
 
 def standing_for(task: dict, able: list[dict], label: str, policies: Policies) -> list[dict]:
-    """List the ones that count: the latest, or all accepted ones."""
+    """List those that count: the latest, or all accepted ones."""
     rivals = rivals_of(task, able, label)
     accepts = [other for other in rivals if other["answer"] == "accept"]
     return accepts if accepts and policies.duplicates == "union" else [latest_of(rivals)]
 
 
 def fate_of_row(task: dict, able: list[dict], policies: Policies) -> tuple[str, list[str]]:
-    """Give the outcome of a task's row, and the labels it counts for; `able` are the tasks that may count."""
+    """Return the outcome of a row, and the labels it counts for; `able` are the tasks that may count."""
     if task not in able:
         return traceless(task) or "split conflict", []
     if task["kind"] == "binary":
@@ -479,7 +481,7 @@ def clash(one: Key, other: Key) -> bool:
 
 
 def what_stands(marks: list[set], needed: int) -> set:
-    """Give the places that stand of what each annotator marked with a label."""
+    """Return the places that at least `needed` annotators marked."""
     left, kept = set().union(*marks), set()
     while left:
         group = {left.pop()}
@@ -501,7 +503,7 @@ def what_stands(marks: list[set], needed: int) -> set:
 
 
 def claim_stands(claim: dict, claims: list[dict], policies: Policies) -> bool:
-    """Tell if a claim is its dataset's latest binary one about the span; with "union", the latest of its verdict."""
+    """Return whether a claim is its dataset's latest on the span; with "union", the latest of its verdict."""
     if claim["task"]["kind"] == "complete":
         return True
     rivals = [c for c in claims if c["key"] == claim["key"] and c["task"]["kind"] == "binary"]
@@ -519,7 +521,7 @@ def tokens_of(text: str) -> list[tuple[int, int]]:
 
 
 def place(text: str, key: Key, alignment: str) -> list[int]:
-    """Number the tokens that a span gets; none if it has no token boundaries."""
+    """Return the indices of a span's tokens; [] if misaligned."""
     touched = [i for i, (start, end) in enumerate(tokens_of(text)) if start < key[1] and key[0] < end]
     inside = [i for i in touched if key[0] <= tokens_of(text)[i][0] and tokens_of(text)[i][1] <= key[1]]
     if alignment == "expand" or inside == touched:
@@ -533,7 +535,6 @@ def chars_of(text: str, place: list[int], label: str) -> Key:
 
 
 def overlap(one: Key, other: Key) -> str:
-    """Name the kind of overlap of two spans, as annotated."""
     if one[:2] == other[:2]:
         return "same span"
     nested = [a[0] <= b[0] and b[1] <= a[1] for a, b in ((one, other), (other, one))]
@@ -570,7 +571,7 @@ FIELDS: dict[str, list[Any]] = {
 
 @st.composite
 def places(draw: st.DrawFn, text: str) -> list[list[int]]:
-    """Choose the few places in a text where spans are: two tokens, of equal length in some texts, or anything."""
+    """Draw places of spans in a text: two tokens, of equal length in some texts, or anything."""
     tokens = tokens_of(text)
     pairs = st.sampled_from([[one[0], other[1]] for one, other in zip(tokens, tokens[1:] or tokens, strict=False)])
     offset = st.sampled_from([edge for token in tokens for edge in token]) | st.integers(0, len(text))
@@ -624,7 +625,7 @@ def several_datasets(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dict[str, Any]:
-    """Merge for real, and describe the outputs as the oracle does."""
+    """Merge for real; describe the outputs as the oracle does."""
     merging = Merging(root)
     for dataset in datasets:
         merging.add(expect_losses=True, **dataset)
@@ -661,7 +662,7 @@ def texts_in(datasets: list[dict[str, Any]]) -> set[str]:
 
 
 def described(ledger: Ledger) -> dict[str, Any]:
-    """Put the ledger as the oracle does: numbers, and counters of what has no zeros."""
+    """Convert the ledger to numbers, and counters without zeros."""
     data: dict[str, Any] = {name: +Counter(getattr(ledger, name)) for name in ("rows", "spans", "texts", "words")}
     metrics = ledger.metrics()
     data |= {name: metrics[name] for name in ("rows_read", "spans_read", "same_texts")}
@@ -701,7 +702,6 @@ def flat(table: dict[str, Counter[str]], form: str, change: Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def hashed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The split of each text by its hash: none moves, whatever data there are."""
     splits = {}
     for text in TEXTS:
         alone = {"name": "a", "labels": ["A"], "rows": [{"text": text}]}

@@ -1,5 +1,3 @@
-"""One person is one person across datasets: a later complete answer for a label replaces an earlier one in any."""
-
 import pytest
 
 from labelwise.base.errors import InputError
@@ -39,7 +37,6 @@ def test_of_the_labels_of_an_answer_only_those_asked_again_are_replaced(merging)
     ],
 )
 def test_names_and_declarations_say_who_is_who(merging, one, other, declared, same):
-    """Without times, the dataset that is declared later counts."""
     for name, row in (("a", answer(ZOE, **one)), ("b", answer(FIRST, **other))):
         merging.add(name, ["PERSON"], [row], **declared.get(name, {}))
     ledger = merging.run()
@@ -61,7 +58,6 @@ def test_an_adjudication_outvotes_nothing_of_the_same_person(merging):
 )
 @pytest.mark.parametrize("session", ["", "a-"])
 def test_a_policy_may_name_people(merging, annotators, expected, session):
-    """A session is named without its dataset."""
     rows = [answer(ZOE, who=f"{session}ann"), answer(OTHER, who=f"{session}bob")]
     merging.add("a", ["PERSON"], rows)
     ledger = merging.run(policies=Policies(annotators=annotators))

@@ -1,4 +1,4 @@
-"""Nothing is lost between a corpus's files and the merged one: of a small stand-in, and of public corpora if there."""
+"""Nothing is lost between a corpus's files and the merged one; public corpora are optional."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ IN_GOLD = ("entity", "same span", "nested", "crossing", "misaligned")
 
 
 def check_corpus(declared: Path, out: Path) -> Ledger:
-    """Merge, and check that the corpus, with the omissions in the ledger, is everything that was read."""
+    """Merge, and check that corpus and counted omissions are everything that was read."""
     ledger = merge_data([declared], out / "corpus", Settings(tokenizer=read_rules(ROOT / "project.yml")), workers=2)
     docs = Merging(out).docs()
     assert len(docs) == sum(ledger.texts[split] for split in ("train", "dev", "test"))
@@ -39,7 +39,6 @@ PUBLIC = ("wnut2020_wlp/train", "wnut2020_wlp/dev", "litbank", "materials_synthe
 @pytest.mark.guarantee("outcomes")
 @pytest.mark.parametrize("corpus", ["", *(pytest.param(name, marks=pytest.mark.long) for name in PUBLIC)])
 def test_a_brat_corpus_loses_nothing_from_its_lines_to_the_merged_corpus(corpus, tmp_path):
-    """Documents and lines are counted as plainly as can be."""
     folder = real_corpus(corpus) if corpus else tmp_path / "brat"
     if not corpus:
         make_demo(folder, docs=30, labels=4, words=60)

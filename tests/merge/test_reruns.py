@@ -1,4 +1,4 @@
-"""A merge that is run again: after a kill, with more data, with other settings; two at once; on a full disk."""
+"""Repeated merges: after a kill, with other data or settings; two at once; on a full disk."""
 
 import errno
 import json
@@ -38,7 +38,6 @@ def test_two_merges_to_one_folder_are_an_error(merging):
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_merge_takes_the_place_of_one_that_was_killed_while_it_moved_its_files(merging, before):
-    """At some of the moves, into a new folder, or where an old corpus is."""
     random_datasets(merging, 1, texts=20)
     merging.run("fresh", near_duplicates="off")
     merging.run("old", near_duplicates="off", split_salt="old")
@@ -57,7 +56,6 @@ def test_a_merge_takes_the_place_of_one_that_was_killed_while_it_moved_its_files
 
 
 def test_workers_end_with_a_merge_that_is_killed(merging):
-    """Else they would go on, and hold what they hold."""
     random_datasets(merging, 1)
     if (process := os.fork()) == 0:
         merge_data([merging.root / "tasks/datasets.yml"], merging.root / "out", Settings(), workers=2, progress=stay)
@@ -72,7 +70,7 @@ def test_workers_end_with_a_merge_that_is_killed(merging):
 
 
 def stay(items: Any, *_: Any) -> Any:
-    """Take results, and never end."""
+    """Consume results, and never end."""
     list(items)
     time.sleep(60)
 
@@ -105,7 +103,6 @@ def test_what_no_merge_made_is_not_replaced(merging, name):
 
 @pytest.mark.parametrize("path", ["**/*.jsonl", "corpus", "corpus/near_duplicates.jsonl", "link/*.jsonl"])
 def test_what_a_merge_wrote_is_not_read_by_the_next_to_the_same_folder(merging, path):
-    """Datasets beside it are: so it is in project.yml, where they are in corpus/tasks."""
     merging.add("a", ["A"], [{"text": "one", "spans": []}, "oops"])
     for _ in range(2):
         assert merging.run(".").rows["merged"] == 1
@@ -144,7 +141,6 @@ def test_a_full_disk_is_an_error_and_the_old_corpus_stays(merging, monkeypatch, 
 @pytest.mark.guarantee("same-bytes")
 @pytest.mark.long
 def test_bytes_depend_on_the_data_alone(merging, tmp_path):
-    """Not on the number of workers, the hash seed, the order of declarations' files, or the folder."""
     random_datasets(merging, 5, texts=200)
     made = []
     for number, (workers, seed) in enumerate([(1, "0"), (2, "1"), (4, "random")]):

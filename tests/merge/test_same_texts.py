@@ -1,5 +1,3 @@
-"""Texts that differ only in white space or Unicode composition are one; all other texts stay as they are."""
-
 import random
 
 import pytest

@@ -1,5 +1,3 @@
-"""Import checks of misread tags: which stop, which only advise, and which tags are fine."""
-
 import re
 from typing import Any
 

@@ -1,16 +1,14 @@
-"""Mutants by machine: what the tests of a folder's code don't see.
+"""Random mutants of a folder: count those that the tests kill.
 
-    make mutants FOLDER=labelwise/report
+make mutants FOLDER=labelwise/report
 
-A mutant drops a keyword argument (not `strict`, which asserts something), drops a statement, or moves the edge of a
-comparison. A sample of a folder's is made, each in a copy of the repository; it follows from a seed and the mutants
-themselves, so edits of other code don't change it. Each runs against tests that run its statement, the fastest first,
-those of other folders as if they were ten times as slow, for at most `SECONDS`, until one fails, which passes without
-it: it is killed. Kill those that survive, or say why not.
+A mutant drops a keyword argument (except `strict`), drops a statement, or moves the edge of a comparison. The sample
+depends on the seed and the mutants alone, so edits of other code don't change it. Each mutant runs the tests that reach
+its statement, the fastest first, those of other folders as if ten times as slow, for at most `SECONDS`, until one
+fails that passes without it. Kill survivors, or explain them in CONTRIBUTING.md.
 
-Which statements a test runs, in its process or another, is recorded once, in `build/mutants.json`, and again for a file
-of tests when it or code that it runs has changed. The tests are imported once; each mutant runs in a fork, in which the
-functions of its file have its code. So what only imports run isn't mutated.
+`build/mutants.json` records which statements a test runs; changed files are recorded again. Tests are imported once,
+and each mutant runs in a fork where the functions of its file have its code. Code that runs at import isn't mutated.
 """
 
 import ast
@@ -74,7 +72,7 @@ def parse(file: str) -> ast.Module:
 
 
 def blocks_of(tree: ast.Module) -> list[list[ast.stmt]]:
-    """Return the lists of statements within functions, a text that describes a function left in its place."""
+    """Return the lists of statements within functions, without docstrings."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     owners = {id(node): node for function in functions for node in ast.walk(function)}.values()
     found = [getattr(owner, name, None) for owner in owners for name in ("body", "orelse", "finalbody")]
@@ -86,7 +84,7 @@ def is_text(node: ast.stmt) -> bool:
 
 
 def parts_of(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement, without nested statements' nodes."""
+    """Yield a statement's nodes, without nested statements'."""
     stack: list[ast.AST] = [statement]
     while stack:
         yield (node := stack.pop())
@@ -94,7 +92,7 @@ def parts_of(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def mutants_of(file: str, tree: ast.Module) -> Iterator[Mutant]:
-    """Yield each mutant of the functions of a file, while its tree is changed; then it is changed back."""
+    """Yield each mutant of a file; the tree is changed while the mutant is in use."""
     numbers = count()
     for block in blocks_of(tree):
         for place, statement in enumerate(block):
@@ -120,7 +118,7 @@ def mutants_of(file: str, tree: ast.Module) -> Iterator[Mutant]:
 
 
 def instrument(file: str, seen: Path) -> str:
-    """Return the code of a file, which marks in another file that a statement of a function is run."""
+    """Return a file's code, changed to record in `seen` which statements of functions run."""
     tree = parse(file)
     for block in blocks_of(tree):
         for statement in reversed([one for one in block if not is_text(one)]):
@@ -132,12 +130,12 @@ def instrument(file: str, seen: Path) -> str:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and its finished children; other work changes them little."""
+    """Return CPU seconds of this process and its ended children: other load changes them little."""
     return sum(os.times()[:4])
 
 
 class Recorder:
-    """A plugin of pytest that writes down what each test that passes takes, and which statements it runs."""
+    """Pytest plugin that records the seconds and statements of tests that pass."""
 
     def __init__(self, seen: Path, record: Path) -> None:
         with seen.open("r+b") as file:
@@ -152,7 +150,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
-        """What a fixture of several tests runs is run by each of them, and by the one that asks for it first."""
+        """Count a shared fixture's statements for each test that uses it."""
         if fixturedef.scope == "function":
             return (yield)
         self.own |= self.take()
@@ -183,7 +181,7 @@ class Recorder:
 
 
 class Forks:
-    """A plugin of pytest that has collected tests, and lets others run some, each time in a fork."""
+    """Pytest plugin that runs collected tests in forks."""
 
     def __init__(self, root: Path, work: Callable[["Forks"], None]) -> None:
         self.failed, self.work = root.with_suffix(".failed"), work
@@ -200,7 +198,7 @@ class Forks:
 
     @cache  # noqa: B019  there is one of them
     def pass_now(self, *names: str) -> bool:
-        """Return whether tests pass without a mutant, in time."""
+        """Return whether tests pass in time without a mutant."""
         return not self.run([*names], LOOP)
 
     def run(
@@ -229,7 +227,7 @@ class Forks:
 
 
 def with_tests(root: Path, files: list[str], work: Callable[[Forks], None], *plugins: object) -> None:
-    """Collect tests in a new process, for some work with them."""
+    """Collect tests in a new process, and call `work` there."""
     if child := os.fork():
         assert not os.waitpid(child, 0)[1], f"see {root}.log"
         return
@@ -245,7 +243,7 @@ def with_tests(root: Path, files: list[str], work: Callable[[Forks], None], *plu
 
 
 def copy_repository(folder: Path) -> None:
-    """Copy the repository's files, as they are now, into a new repository: some tests list them."""
+    """Copy the files as they are into a new repository: some tests list them."""
     shutil.rmtree(folder, ignore_errors=True)
     listed = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True)
     for name in filter(lambda name: (ROOT / name).is_file(), listed.splitlines()):
@@ -259,7 +257,7 @@ def digest(file: str) -> str:
 
 
 def record(copy: Path, folders: list[str]) -> Record:
-    """Return the seconds and the statements of each test of some folders; record new and changed tests."""
+    """Return seconds and statements of each test of some folders; record new and changed tests."""
     found = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
     paths = [ROOT / folder for folder in folders]
     listed = {path for one in paths for path in ([one] if one.is_file() else one.rglob("test_*.py"))}
@@ -290,7 +288,7 @@ def record(copy: Path, folders: list[str]) -> Record:
 
 
 def tests_of(mutant: Mutant, record: Record, own: str) -> list[str]:
-    """Return the tests that run a mutant's statement, in their order, that take at most `SECONDS` together, or one."""
+    """Return the tests to run: those of the statement, in order, within `SECONDS` together, or one."""
     covering = [name for name, (_, lines) in record.items() if mutant.statement in lines.get(mutant.file, ())]
     said = (name for name in record if name.startswith(own) and f"[{Path(mutant.file).stem}-" in name)
     covering = [*dict.fromkeys([*covering, *said])]  # a test of a command may reuse what another one ran
@@ -304,12 +302,12 @@ def tests_of(mutant: Mutant, record: Record, own: str) -> list[str]:
 
 
 def functions_of(file: str) -> list[FunctionType]:
-    """Return the functions that were imported from a file."""
+    """Return the functions imported from a file."""
     return [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == file]
 
 
 def give_code(code: CodeType, functions: list[FunctionType]) -> None:
-    """Give functions the code of the same ones in other code; not lambdas of a line, which can't be distinguished."""
+    """Replace functions' code by the same functions' in `code`, except lambdas of one line, which look alike."""
     found: dict[tuple[str, int], CodeType | None] = {}
     codes = [code]
     for one in codes:
@@ -323,7 +321,7 @@ def give_code(code: CodeType, functions: list[FunctionType]) -> None:
 
 
 def main(folder: str, number: int = 100, seed: int = 0, *folders: str) -> None:
-    """Sample mutants of a folder, and run the tests of some folders or files, or of all, against them."""
+    """Sample mutants of a folder, and run tests against them."""
     copy = ROOT / "build" / f"mutants-{folder.replace('/', '-')}"
     tests = record(copy, [*folders] or ["tests"])
     copy_repository(copy)

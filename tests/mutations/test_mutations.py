@@ -1,5 +1,3 @@
-"""Each slip that breaks a guarantee fails a test."""
-
 import os
 import re
 import shutil
@@ -22,7 +20,7 @@ def test_a_mutation_applies(patch):
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> Path:
-    """A copy of the repository's files, as they are now, in a new repository: some tests list them."""
+    """The files as they are in a new repository: some tests list them."""
     folder = tmp_path_factory.mktemp("copy")
     files = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True)
     for name in files.splitlines():

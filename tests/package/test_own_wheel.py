@@ -1,5 +1,3 @@
-"""The wheels and sdists of labelwise and its recognizer have their code and templates, and nothing of the clone."""
-
 import os
 import subprocess
 import tarfile
@@ -57,7 +55,6 @@ def clone(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("package", ["labelwise", "spacy_per_label"])
 def test_a_distribution_has_its_code_alone_wherever_it_is_built(package, clone, tmp_path):
-    """In a clone, and of an sdist, without git."""
     source = clone if package == "labelwise" else clone / package
     sdist = run_build(source, tmp_path / "sdist", "sdist")
     with tarfile.open(sdist) as archive:

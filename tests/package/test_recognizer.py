@@ -1,4 +1,4 @@
-"""The recognizer is a separate distribution: its README works with spaCy and its wheel alone."""
+"""The recognizer's README works with spaCy and its wheel alone."""
 
 import inspect
 import json
@@ -40,7 +40,6 @@ def python(wheel, tmp_path_factory) -> Path:
 
 
 def test_the_scripts_of_the_readme_and_of_calibrate_learn_from_partial_annotation(python, tmp_path):
-    """The second one fits the same again to a pipeline that it has fitted."""
     [script] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert script.count("\n") <= 22
     (tmp_path / "script.py").write_text(script, encoding="utf8")
@@ -59,7 +58,6 @@ def test_the_scripts_of_the_readme_and_of_calibrate_learn_from_partial_annotatio
 
 
 def test_the_readme_lists_each_setting_of_each_registered_function():
-    """With its default."""
     names = [name for name in registry.architectures.get_all() if name.startswith("spacy-per-label.")]
     found = {name: {} for name in names}
     for name in names:
@@ -92,7 +90,6 @@ def test_its_tests_pass_without_labelwise(python, tmp_path):
 
 
 def test_the_wheel_can_be_built_again_where_it_is_installed(wheel, tmp_path, monkeypatch):
-    """To the same bytes; the version is the module's."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
         names = {name.partition("/")[2] for name in archive.namelist() if name.startswith("spacy_per_label/")}

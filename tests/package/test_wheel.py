@@ -1,4 +1,4 @@
-"""The wheel: where there is spaCy alone, it predicts what the project does; the card has the right numbers."""
+"""A packaged pipeline predicts with spaCy alone what the project does; its card has the right numbers."""
 
 import json
 import re
@@ -93,7 +93,7 @@ def install(python: Path, *wheels: Path) -> None:
 
 
 def assert_same_bits(root: Path, pipeline: str, python: Path, package: str, monkeypatch, capsys) -> list[Any]:
-    """Have an installed package predict the texts of test; compare it with the project's own, as a command loads it."""
+    """Predict test with an installed package and with the project, and compare."""
     texts = root / "texts.json"
     texts.write_text(json.dumps([doc.text for doc in read_predictions(root / "predictions.jsonl")]))
     found = json.loads(in_bare(python, "-c", BITS, package, texts))
@@ -129,7 +129,6 @@ print(len(spacy.load("en_ner")("Ann met Bob in Rome, and drank 5 mL of water on 
 
 @pytest.mark.parametrize("trained", ["cpu"], indirect=True)
 def test_a_retrained_pipeline_replaces_the_one_that_is_installed(own, tmp_path):
-    """Though `version` in project.yml is the same, and by the line that `package` prints."""
     python = bare_environment(tmp_path / "venv", "spacy", "pip")
     (own / "project.yml").write_text("vars: {}\n")
     found = []
@@ -154,7 +153,6 @@ print([token.tag_ for token in spacy.load("en_ner_mine")("Ann likes cats")], spa
 
 
 def test_an_assembled_pipeline_is_evaluated_reported_and_packaged_as_it_is(own, tmp_path, monkeypatch):
-    """By the page's config, with a tagger in the place of en_core_web_sm; once cpu is another, nothing knows it."""
     tagger = spacy.blank("en")
     tagger.add_pipe("tok2vec")
     listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96, "upstream": "tok2vec"}
@@ -186,7 +184,7 @@ def test_an_assembled_pipeline_is_evaluated_reported_and_packaged_as_it_is(own, 
 
 
 def edit_model(root: Path, name: str, edit: Callable[[Any], Any]) -> None:
-    """Change a file of JSON in the pipeline, as if it had been trained and evaluated so."""
+    """Edit a JSON file of the pipeline, as if trained and evaluated so."""
     model, file = root / "training/cpu/model-best", root / "metrics/cpu.json"
     (model / name).write_text(json.dumps(edit(json.loads((model / name).read_text()))))
     file.write_text(json.dumps(json.loads(file.read_text()) | {"pipeline_digest": digest_folder(model)}))
@@ -223,7 +221,6 @@ USE_ONE = "import spacy; print(spacy.load('en_two')('Ann.').text); import labelw
 
 @pytest.mark.parametrize("trained", ["cpu"], indirect=True)
 def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the_other_goes(trained, tmp_path):
-    """Imported in any order, there is one class, which labelwise recognizes; requirements are installed."""
     wheels = []
     for name in ("one", "two"):
         make_package(trained, "cpu", tmp_path / name, PackageName(name, "0.1.0"))
@@ -290,7 +287,7 @@ def own(trained, tmp_path) -> Path:
 
 
 def test_the_wheel_has_the_saved_pipeline_and_no_words_texts_paths_or_files_of_the_project(trained, own):
-    """spaCy would save a word of the vocabulary; a pipeline has none of its texts to begin with."""
+    """spaCy would save words of the vocabulary."""
     model = own / "training/cpu/model-best"
     for name in (".dvc/config", "project.yml", ".git/config", "assets/brat/a.txt", "training/cpu/model-best/.env"):
         (own / name).parent.mkdir(parents=True, exist_ok=True)

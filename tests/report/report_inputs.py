@@ -1,4 +1,4 @@
-"""Results of a pipeline as the merge, the training and the evaluation write them: small, plausible, made by hand."""
+"""Small results of a pipeline as merge, training and evaluation write them."""
 
 import json
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def write_results(
 ) -> None:
     """Write every file that a report reads.
 
-    dev: texts of dev that are evaluated beside test.
+    dev: texts of dev beside test.
     """
     tables = Tables.of(root / "training" / pipeline)
     tables.texts.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def write_results(
 
 
 def write_findings(path: Path) -> None:
-    """Two cases of one form, one of another label, one without an answer, and one of markup."""
+    """Write two cases of one form, one of another label, one without an answer, and one with markup."""
     answers = {
         label: {"dataset": label, "file": f"{label}.jsonl:{n}", "answer": f"{n:012x}", "annotator": "ann"}
         for n, label in enumerate(LABELS[1:])

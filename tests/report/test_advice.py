@@ -1,5 +1,3 @@
-"""The sentence, and the next step of each label: which causes lead to which advice."""
-
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -121,7 +119,7 @@ def test_what_has_reached_the_goal_is_ready():
     ],
 )
 def test_a_label_near_the_goal_is_borderline_and_not_counted(f_low, said, step):
-    """Of 0.8: on another machine it may be above it, or below."""
+    """The goal is 0.8; on another machine F1 may be above it, or below."""
     advice = advice_on(make_metrics(f_low, A=mistakes(unseen=3), B=mistakes()))
     assert advice.verdict == said
     assert [done.words for _, done in advice.rows] == [step, step]
@@ -135,7 +133,6 @@ def test_where_nothing_is_known_of_some_labels_the_others_are_packaged():
 
 
 def test_what_is_ready_is_ready_whatever_comes_first():
-    """The training, or a lack of test texts, says what comes first, and takes no verdict back."""
     metrics = make_metrics(0.9, A=mistakes(right=40), B=mistakes(right=9, seen=60))
     metrics.all_gold.labels["B"].f_low = 0.1
     advice = advice_on(metrics)
@@ -160,7 +157,7 @@ def pairs_of(**confused: dict[str, int]) -> Metrics:
 
 
 def test_a_confused_pair_is_one_step_of_both_labels_and_of_the_headline():
-    """DOCTOR has less than 0.8, PERSON more, with the most errors: 13 and 9 of theirs are of the pair."""
+    """DOCTOR has less than 0.8, PERSON more; 13 and 9 of their errors are of the pair."""
     metrics = pairs_of(PERSON={"DOCTOR": 13, "PLACE": 4}, DOCTOR={"PERSON": 9, "PLACE": 1})
     metrics.all_gold.labels["DOCTOR"].f = 0.76
     for label in ("PERSON", "PLACE"):
@@ -177,7 +174,6 @@ def test_a_confused_pair_is_one_step_of_both_labels_and_of_the_headline():
 
 
 def test_labels_above_the_goal_that_are_confused_need_a_rule_and_no_more_test_texts():
-    """Their intervals reach below the goal; so does that of a label without errors of one kind."""
     metrics = pairs_of(A={"B": 9}, C={"D": 1})
     for scores in metrics.all_gold.labels.values():
         scores.f, scores.f_low = 0.84, 0.75
@@ -198,7 +194,6 @@ def test_a_label_in_two_pairs_is_in_the_larger_one_and_a_ready_label_in_none():
 
 
 def test_findings_count_as_far_as_test_has_as_many_texts():
-    """Of 200 texts of train and dev, and 50 of test."""
     merge = Ledger(texts=Counter(train=150, dev=50, test=50))
     for findings, step in ((124, "review its suspected annotation errors"), (116, "annotate more texts")):
         metrics = make_metrics(A=mistakes(right=60, unannotated=40, unseen=30), B=mistakes())
@@ -428,7 +423,6 @@ def test_warnings_are_about_test_and_the_merge():
     [(40, 1, -1), (40, 4, -1), (40, 5, 0), (60, 5, -1), (60, 6, 0), (101, 1, None), (100, 1, -1)],
 )
 def test_texts_that_lack_answers_are_named_and_head_the_warnings_only_where_they_are_many(texts, unscored, place):
-    """Silent below 1 % of the test texts; last below 10 %, or five."""
     metrics = make_metrics(A=mistakes())
     metrics.texts, metrics.unscored = texts, 7
     places = {"A": [Place(f"A.jsonl:{n}", "a", False) for n in range(1, min(3, unscored) + 1)]}
@@ -474,7 +468,7 @@ def test_never_more_test_texts_are_asked_for_than_there_are(there, do):
 
 @pytest.mark.parametrize(("partly", "full"), [(0, True), (99, True), (100, False)])
 def test_texts_are_annotated_in_full_where_some_are(partly, full):
-    """One task for all labels that learn from texts: label by label, the same hours teach less."""
+    """Label by label, the same hours teach less."""
     merge = Ledger(texts=Counter(train=100), partly=Counter(train=partly), labels={"A": Counter(), "B": Counter()})
     metrics = make_metrics(A=mistakes(right=60, unseen=40), B=mistakes(right=60, unseen=30, spurious=9))
     tasks = advice_on(metrics, merge=merge, pipeline="gpu").tasks
@@ -487,7 +481,6 @@ def test_texts_are_annotated_in_full_where_some_are(partly, full):
 
 
 def test_a_review_follows_the_tasks_of_other_labels_however_many_errors_it_removes():
-    """It precedes a task that removes none."""
     one, other = mistakes(right=60, spurious=40), mistakes(right=60, unseen=35)
     tasks = advice_on(make_metrics(A=one, B=other, C=one), {"A": Counter({"missing": 40})}).tasks
     assert [(task.words, task.removes) for task in tasks] == [
@@ -498,7 +491,6 @@ def test_a_review_follows_the_tasks_of_other_labels_however_many_errors_it_remov
 
 
 def test_up_to_three_tasks_follow_each_other_and_none_is_named_twice():
-    """A rule is the step of two labels, one request has all labels with too wide an interval, and the sample is due."""
     pair = {"A": mistakes(right=60, label=30), "B": mistakes(right=60, taken=30, spurious=1)}
     metrics = make_metrics(**pair, C=mistakes(right=60, unseen=40), D=mistakes(right=60, unseen=20))
     words = [step.words for step in advice_on(metrics, sample=9).tasks]

@@ -1,5 +1,3 @@
-"""Agreement by person: against hand counts, and named on a page only where that is asked for."""
-
 import pytest
 
 from labelwise.report.annotators import Agreed, read_annotators

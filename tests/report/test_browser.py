@@ -1,5 +1,3 @@
-"""The report in a browser: deciding by keys, sorting, phones, both colour schemes, print, and hostile text."""
-
 import json
 import re
 import shutil
@@ -102,7 +100,7 @@ def save(page: Any, file: Path) -> list[Any]:
 
 
 def test_questions_are_decided_one_after_the_other_by_keys(show, tmp_path):
-    """One on three cases, one to another label, which is removed there and added here, and one that has no answer."""
+    """On three cases, on another label (removed there, added here), and one without an answer."""
     page = show()
     assert "Question 1 of 4: 'Paris' as PLACE 3 cases" in page.inner_text(CASE)
     assert page.locator(f"{CASE} mark").all_inner_texts() == ["Paris", "Paris", "Warsaw"]
@@ -231,7 +229,6 @@ def test_a_sentence_that_was_cut_says_so_where_it_was_cut(show, tmp_path):
 
 
 def test_the_errors_of_a_confused_pair_are_shown_from_the_headline(show, tmp_path):
-    """Each label is found as the next one in 9 texts of 60, and everything else is found."""
     docs = make_docs()
     for number, doc in enumerate(docs):
         wrong = [predict(span, "other" if span[2] == "DRUG" and number < 9 else "right") for span in doc.gold]
@@ -250,7 +247,6 @@ def test_the_errors_of_a_confused_pair_are_shown_from_the_headline(show, tmp_pat
 
 @pytest.mark.parametrize("width", [DESK, 1920])
 def test_what_matters_is_in_sight_with_annotators_nested_labels_and_an_earlier_commit(show, width, tmp_path):
-    """Each brings a column."""
     docs = make_docs()
     write_results(tmp_path, docs)
     metrics = msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics)
@@ -311,7 +307,6 @@ def test_two_tabs_decide_together(show, tmp_path):
 
 
 def test_decisions_outlive_a_merge_until_they_are_saved(show, tmp_path):
-    """Afterwards, the first text has another answer, and the third isn't asked about."""
     write_results(tmp_path, make_docs())
     write_report(tmp_path, "cpu", file := tmp_path / "report.html")
     page = show(file=file)
@@ -403,7 +398,6 @@ def test_text_that_looks_like_code_is_text(show):
 @pytest.mark.parametrize("width", [PHONE, DESK])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_its_window_and_axe_finds_nothing(show, width, scheme):
-    """By WCAG and axe's own best practices; a label's mistakes are hidden at first."""
     page = show(width, scheme)
     for column in ("F1", "Next") if width == PHONE else ():
         box = page.locator(f".sortable th:has-text('{column}')").bounding_box()
@@ -428,7 +422,7 @@ def test_print_has_the_whole_table_and_no_buttons(show):
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_what_few_pages_have_fits_its_window_too(show, width, tmp_path, monkeypatch):
-    """What more texts add, how many findings are right, labels close to the goal, and annotators."""
+    """Forecasts, precision of findings, borderline labels, and annotators."""
     write_results(tmp_path, make_docs())
     change = {"difference": 0.05, "low": 0.01, "high": 0.09, "significant": True}
     f = {"f": {"half": 0.7, "a quarter": 0.6, "all": 0.75}, "changes": {"a quarter": change, "all": change}}
@@ -452,7 +446,7 @@ def test_what_few_pages_have_fits_its_window_too(show, width, tmp_path, monkeypa
 
 
 def test_five_hundred_labels_are_quick_and_small(browser, tmp_path):
-    """With the maximum of cases, mistakes and changes, in sentences of 400 characters."""
+    """With the maximum of cases, errors and changes, in sentences of 400 characters."""
     labels, around = [f"LABEL_{number}" for number in range(500)], "word " * 40
     docs = []
     for number in range(1100):

@@ -1,5 +1,3 @@
-"""Forecasts: what a row has, when one is followed and scored, and that nothing tells of annotators."""
-
 import json
 import shutil
 import subprocess
@@ -216,7 +214,6 @@ def test_a_pipeline_that_says_little_of_the_annotations_forecasts_nothing(projec
 
 
 def test_both_sides_of_a_merge_are_read(tmp_path):
-    """Git joins them; where its markers are left, they are skipped, and an outcome counts."""
     file = tmp_path / FILE
 
     def write(*rows):

@@ -75,7 +75,6 @@ def render(root: Path, pipeline: str, **options) -> str:
 
 
 def test_goals_have_a_column_and_precision_by_recall(tmp_path):
-    """Without goals, neither is there."""
     docs = make_docs()
     for doc in docs:
         doc.found = [(*span, 0.9 - 0.1 * (number % 3)) for number, span in enumerate(doc.predicted)]
@@ -173,7 +172,7 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
     ],
 )
 def test_errors_to_learn_from_are_those_on_dev_and_scores_those_on_test(texts, split, said, html, tmp_path):
-    """On dev, all that is predicted is a DRUG of six words, which test has nowhere."""
+    """All that is predicted on dev is a DRUG of six words, which test lacks."""
     gold, wrong = make_docs()[0].gold, (0, 37, "DRUG")
     dev = [msgspec.structs.replace(doc, predicted=[wrong], gold=gold) for doc in keyed(make_docs()[:texts])]
     write_results(tmp_path, make_docs(), dev=dev)
@@ -192,7 +191,6 @@ def test_errors_to_learn_from_are_those_on_dev_and_scores_those_on_test(texts, s
 
 @pytest.mark.parametrize("pipeline", ["cpu", "small", "gpu"])
 def test_a_small_transformer_is_advised_where_train_lacks_the_words(pipeline, html, tmp_path):
-    """The other pipelines have a transformer."""
     assert "weasel run small" not in Page(html).text("label"), "where train marks the words"
     write_results(tmp_path, make_docs(), pipeline, in_train=(0, 0))
     shown = Page(render(tmp_path, pipeline)).text("label")
@@ -204,7 +202,6 @@ def test_a_small_transformer_is_advised_where_train_lacks_the_words(pipeline, ht
     ("states", "said"), [((None, "partial", "none"), True), ((None, "none"), True), (("partial", "none"), False)]
 )
 def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marked(states, said, tmp_path):
-    """There, each text has one span. Texts with single answers have one, too, and maybe others."""
     docs = make_docs()
     for number, doc in enumerate(docs):
         state = states[number % len(states)]
@@ -262,7 +259,6 @@ def test_corpora_bring_no_element_into_the_page(html):
 
 
 def test_nor_does_any_other_name_in_the_results_of_strangers(own):
-    """Outcomes, splits, columns, and names of labels, each with markup that would end what it may stand in."""
     markup = "\"'></title></script></style><img src=x onerror=alert(1)>{{7*7}}"
     path = own / "metrics" / "merge.json"
     ledger = json.loads(path.read_text(encoding="utf8"))
@@ -305,7 +301,7 @@ def test_after_a_fix_the_page_says_what_it_was_worth(own):
 
 @pytest.mark.parametrize("cases", [29, 30])
 def test_from_a_sample_that_is_decided_the_page_says_how_many_findings_are_right(own, cases):
-    """Gold was wrong in all but one of 30 that were drawn; by Wilson, in 83 % of all 31 at least, and of 640 spans."""
+    """Gold was wrong in 29 of 30 drawn; by Wilson, in 83 % of all 31 at least, and of 640 spans."""
     path = own / "metrics" / "merge.json"
     ledger = json.loads(path.read_text(encoding="utf8"))
     gold = {"train": {"PERSON": 500}, "dev": {"PERSON": 140}, "test": {"PERSON": 99}}
@@ -340,7 +336,7 @@ def test_a_pipeline_without_a_mistake_has_a_report(tmp_path):
 
 @pytest.mark.parametrize("scheme", [0, 1])
 def test_causes_are_told_apart_in_grey(scheme):
-    """By CIE L*, of 0 to 100: a step of 9 is plain to see."""
+    """By CIE L* (0 to 100), where a step of 9 is plain to see."""
     css = (ROOT / "labelwise/report/templates/report.css").read_text(encoding="utf8")
     palette = dict(re.findall(r"--(\w+): #(\w{6});", re.findall(r"(?s):root \{(.*?)\}", css)[scheme]))
     lightness = []
@@ -382,7 +378,6 @@ EARLIER = "Next: raise patience or max_epochs in configs/{0}.cfg, which ended tr
 
 @pytest.mark.parametrize("pipeline", ["cpu", "gpu"])
 def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipeline, tmp_path):
-    """On dev, the last doubling of the steps added half of what the one before did."""
     write_results(tmp_path, make_docs(), pipeline, in_train=(0, 0))
     curve = "step\tscore\tents_f\n325\t0.5\t0.6\n650\t0.5\t0.7\n1300\t0.5\t0.75\n"
     (tmp_path / "plots" / f"{pipeline}.tsv").write_text(curve, encoding="utf8")
@@ -412,7 +407,6 @@ def test_an_undertrained_pipeline_is_trained_longer_before_anything_else(pipelin
 
 
 def test_a_label_of_which_most_predictions_cannot_be_judged_shows_no_score(tmp_path):
-    """Most texts aren't annotated for it, and in the others all spans were predicted."""
     docs = make_docs()
     for number, doc in enumerate(docs):
         doc.predicted = [span for span in doc.gold if span[2] == "DRUG"]
@@ -484,7 +478,6 @@ def heads(page: Page) -> list[str]:
 
 
 def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_all_rows_are_left_out(own):
-    """All labels have 60 gold spans, and 400 texts that are complete for them."""
     before = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
     first = ["Label", "Verdict", "F1, 95% interval by text, target 0.8", "Errors on test", "Next"]
     columns = ["Annotators agree", "Train spans", "P", "R"]
@@ -545,7 +538,7 @@ def test_curves_of_learning_are_pictures(own):
 
 
 def test_texts_without_a_document_are_named_by_file_and_line_also_those_that_lack_an_answer(merging, tmp_path):
-    """Of 40 texts of test, an annotator ignored one, and 5 aren't annotated for B; "cat" is A and B by the rules."""
+    """Of 40 test texts, one was ignored, and 5 aren't annotated for B."""
     texts = [f"a big cat sat on mat {number}" for number in range(40)]
     rows = [task(text, (6, 9), answer="ignore" if number == 7 else "accept") for number, text in enumerate(texts)]
     rows[8]["spans"] = []

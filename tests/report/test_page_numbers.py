@@ -1,4 +1,4 @@
-"""The page's numbers agree with the tables: each is computed again, from the parquet files and by other code."""
+"""The page's numbers, computed again from the parquet files by other code."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def f_score(counts: Counter[str]) -> float:
 
 
 def interval(by_text: Counts) -> tuple[float, float]:
-    """The jackknife's, with Student's t, symmetric in log-odds."""
+    """Compute the jackknife interval, with Student's t, symmetric in log-odds."""
     total = sum(by_text.values(), Counter())
     f, n = f_score(total), len(by_text)
     gaps = sum((f_score(total - one) - f) ** 2 for one in by_text.values())

@@ -1,5 +1,3 @@
-"""The queue: which findings of a check a report asks about."""
-
 from typing import Any
 
 import pytest
@@ -69,9 +67,6 @@ def decided(number: int, verdict: str) -> Decision:
 
 
 def test_a_page_has_whole_groups_and_begins_with_those_that_are_worth_the_most():
-    """By the label's cost, the number of cases, and how sure they are: many that are as likely right as wrong are worth
-    little. Labels that ship come last, the surest first, until the page is full.
-    """
     sizes = {
         ("A", "a"): 6,
         ("B", "b"): 3,
@@ -102,7 +97,7 @@ def test_findings_of_boundaries_are_estimated_by_themselves_and_few_of_them_by_a
 
 
 def test_the_sample_is_the_same_whatever_is_decided_and_says_how_many_findings_are_right():
-    """Of 300 findings, 30 are drawn, and gold is wrong in the first 6 of these. Those decided elsewhere don't count."""
+    """Of 300 findings, 30 are drawn; gold is wrong in the first 6. Those decided elsewhere don't count."""
     every = [case(n, score=float(n)) for n in range(300)]
     sample = [int(one["key"], 16) for one in ReviewQueue(every).sample()]
     assert len(set(sample)) == 30

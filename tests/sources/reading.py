@@ -1,4 +1,4 @@
-"""Sources that are written and read in one call, as tests state them."""
+"""Write and read a source in one call."""
 
 import json
 import sqlite3
@@ -55,7 +55,7 @@ def make_database(path, tasks: dict[str, list]) -> None:
 
 
 def write_parquet(path, rows, tags=None):
-    """Write a table, with the metadata of a schema as the `datasets` library writes them."""
+    """Write a table with schema metadata, as the `datasets` library does."""
     features = {"huggingface": json.dumps({"info": {"features": {"ner_tags": tags}}})} if tags else {}
     parquet.write_table(pyarrow.Table.from_pylist(rows).replace_schema_metadata(features), path)
     return path

@@ -1,7 +1,7 @@
-"""A second count of CoNLL and WebAnno files, straight from their bytes: what a reader must find.
+"""A second count of CoNLL and WebAnno files from their bytes: what a reader must find.
 
-CoNLL's shares only the division of lines into columns with the reader. Of lines that begin with `#`, it counts only
-certain tokens, so a file may have more, never less.
+CoNLL's shares the division into columns with the reader. Of lines that begin with `#`, it counts only certain tokens,
+so a file may have more, never less.
 """
 
 import re
@@ -27,7 +27,7 @@ REPEATED = re.compile(r"\d+[-.]\d+\s")
 def lost_of_conll(path: Path, items: Iterable[Item], tag: int | None = -1) -> Counter[str]:
     """Count the file's spans that the read items lack.
 
-    tag (int | None): the column of tags; None, if unknown, counts no tag.
+    tag (int | None): column of tags; None counts no tag.
     """
     read = {item.line: item for item in items}
     lost: Counter[str] = Counter()
@@ -49,7 +49,7 @@ def lost_of_conll(path: Path, items: Iterable[Item], tag: int | None = -1) -> Co
 
 
 def _count_begun(lines: list[str], tag: int) -> int:
-    """Count the tags of a sentence that begin a span."""
+    """Count a sentence's tags that begin a span."""
     begun = 0
     for line in lines:
         cells = cells_of(line)

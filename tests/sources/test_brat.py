@@ -1,4 +1,4 @@
-"""One case for each row of what real brat corpora contain; every T line has one outcome."""
+"""One case for each row of real brat corpora; every T line has one outcome."""
 
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The border: what becomes of raw values, whatever they are."""
-
 import pytest
 
 from labelwise.annotations import Span, rename_labels
@@ -57,7 +55,6 @@ def test_a_value_that_cannot_be_used_counts_as_missing(given, made):
 
 
 def test_labels_are_renamed_once_and_keep_their_old_names():
-    """So two can be exchanged."""
     task = clean(1, TEXT, [RawSpan(1, 4, "A"), RawSpan(1, 4, "B"), RawSpan(0, 0, "A"), RawSpan(1, 4, "C")])
     renamed = rename_labels(task, {"A": "B", "B": "A"})
     assert [(span.label, span.renamed) for span in renamed.spans] == [("B", "A"), ("A", "B"), ("C", "")]

@@ -1,5 +1,3 @@
-"""CoNLL files: sentences become texts, and tags of every scheme the spans that they stand for."""
-
 import re
 from collections import Counter
 
@@ -22,7 +20,7 @@ DOCUMENTS = (
 
 @pytest.mark.parametrize(("end", "suffix"), [("\n", "tsv"), ("\r", "iob"), ("\r\n", "bio")])
 def test_columns_documents_and_blank_lines(tmp_path, end, suffix):
-    """The first column is the token, the last one the tag; lines may end as on old Macs, names as in NCBI's corpus."""
+    """Lines may end as on old Macs, names as in NCBI's corpus."""
     tasks = list(read_items(write(tmp_path / f"a.{suffix}", DOCUMENTS.replace("\n", end))))
     assert [(task.line, task.doc) for task in tasks] == [(3, "1"), (10, "2")]
     assert read(tmp_path / f"a.{suffix}") == [
@@ -92,7 +90,7 @@ def test_tags_are_read_by_what_the_file_shows(tags, spans):
 
 
 def test_the_scheme_is_that_of_the_whole_file(tmp_path):
-    """M-A is a prefix and a label, as B-A occurs, though 1,000 lines later."""
+    """M-A is a prefix and a label because B-A occurs 1,000 lines later."""
     content = "Ann M-A\nran O\n\n" * 400 + "Bob B-A\nNy M-A\nLee E-A\nran O\n"
     *_, last = read(tmp_path / "a.conll", content)
     assert last == ("Bob Ny Lee ran", [("Bob Ny Lee", "A")])

@@ -1,5 +1,3 @@
-"""Folders and patterns as sources: nothing in them is left out without a word, or read twice."""
-
 import os
 from pathlib import Path
 
@@ -57,7 +55,6 @@ def test_a_folder_that_cannot_be_read_stops_a_merge(tmp_path, monkeypatch):
 
 
 def test_links_are_followed_and_folders_that_link_to_each_other_are_read_once(tmp_path):
-    """Hidden folders aren't looked into."""
     for name in ("a", "b", "c"):
         document(tmp_path / "brat" / name, "one")
         for other in ("a", "b", "c", ""):
@@ -114,7 +111,7 @@ def make(path: Path, what: str) -> None:
     ],
 )
 def test_a_document_that_cannot_be_read_is_a_problem_not_empty(tmp_path, what, suffix, missing_ann):
-    """git-annex leaves links to nothing for what wasn't fetched."""
+    """git-annex leaves dangling links for files that weren't fetched."""
     document(tmp_path / "brat", "one")
     document(tmp_path / "brat", "two")
     (tmp_path / "brat/two.ann").rename(tmp_path / "brat/two.a1")
@@ -154,7 +151,6 @@ def test_a_name_that_looks_like_that_of_a_file_is_told_from_it(tmp_path, there, 
 @pytest.mark.guarantee("demo")
 @pytest.mark.parametrize("name", ["mine", "deep/er/person.jsonl", "lone.txt"])
 def test_data_that_dvc_has_not_fetched_are_not_left_out(tmp_path, name):
-    """As in a clone before `dvc pull`, whatever else is here."""
     document(tmp_path / "data", "one")
     write(tmp_path / f"data/{name}.dvc", "outs: []\n")
     for read in (find_documents, has_data, lambda folder: list(read_raw_texts([folder]))):

@@ -1,5 +1,3 @@
-"""What a dataset can be read from."""
-
 import gzip
 import json
 import sqlite3
@@ -30,7 +28,6 @@ def texts_of(path, *args) -> list[tuple]:
 @pytest.mark.parametrize("end", [b"\r", b"\r\n", b"\n"])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_bad_rows_cost_nothing_and_lines_are_counted(tmp_path, end, suffix):
-    """As in Python's text files, CR alone ends a row, too."""
     rows = [b'\xef\xbb\xbf{"text": "one"}', b"{oops", b"", b'{"text": 3}', b'{"html": "x"}', b'{"text": " "}']
     rows += [b'{"text": "\\u00e9\\r"}', b'{"text": "\xff"}', b'{"text": "two", "meta": ' + b"[" * 5000]
     content = end.join(rows)
@@ -85,7 +82,6 @@ sys.addaudithook(lambda event, args: OPENED.update([str(args[0])]) if event == "
     ],
 )
 def test_a_file_is_opened_once_or_twice(tmp_path, name, content, times):
-    """Twice where formats have one suffix."""
     path = write(tmp_path / name, content)
     OPENED.clear()
     assert len(read(path)) == 1
@@ -145,7 +141,6 @@ LACKS = "unsupported format: spans['gold'] lacks spans of ents; declare `spans: 
     ],
 )
 def test_the_spans_of_docs_are_those_declared_or_said(tmp_path, ents, groups, key, expected):
-    """Of a Doc with missing values, only the marked spans are known."""
     docs = [spacy.blank("xx")("Jordan drinks tea") for _ in range(2)]
     for doc, default in zip(docs, ("outside", "missing"), strict=True):
         doc.set_ents([Span(doc, 0, 1, label) for label in ents], default=default)
@@ -184,7 +179,6 @@ def view(merging) -> dict:
 
 
 def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
-    """As a whole, or split by split, as the earlier merge had it; also spans without token boundaries."""
     random_datasets(merging, 1, texts=30)
     merging.add("binary", ["B"], [task("0 big", (2, 5, "B"), (3, 5, "B"), answer="reject", _view_id="ner")])
     first = merging.run(docs_per_partition=10)
@@ -236,7 +230,6 @@ MANY_AS = {
 @pytest.mark.guarantee("outcomes")
 @pytest.mark.parametrize("name", MANY_AS)
 def test_nothing_of_a_file_is_lost_however_much_there_is(merging, name):
-    """Whatever the format, merged it is the same corpus."""
     folder = merging.root / "tasks"
     merging.add("a", ["A", "B", "C"], [], **({"db": name, "path": None} if name.endswith(".db") else {"path": name}))
     if name == "prodigy.db":

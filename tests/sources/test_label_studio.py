@@ -1,5 +1,3 @@
-"""Label Studio's exports: annotators, cancelled answers, how offsets count, and what isn't a span."""
-
 import json
 import tracemalloc
 from datetime import UTC, datetime
@@ -147,7 +145,6 @@ GOOD = json.dumps(task(TEXT, annotation(result(4, 8)))).encode()
     ],
 )
 def test_a_key_that_is_there_twice_or_bytes_that_are_not_utf8_cost_their_task_alone(tmp_path, bad, why):
-    """The mark that some editors begin a file with is no byte of JSON."""
     first, problem, last = read(tmp_path / "a.json", b"\xef\xbb\xbf[" + b",".join((GOOD, bad, GOOD)) + b"]")
     assert (first, last) == ((TEXT, ML), (TEXT, ML))
     assert problem.startswith(why)

@@ -1,5 +1,3 @@
-"""The normal form of texts, and where their spans go."""
-
 import unicodedata
 
 import pytest

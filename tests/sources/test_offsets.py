@@ -1,5 +1,3 @@
-"""How offsets count, and what tells it."""
-
 import unicodedata
 
 import pytest

@@ -1,5 +1,3 @@
-"""Raw texts, as far as predicting them doesn't look: how many there are, and beside which other keys."""
-
 import gzip
 import json
 

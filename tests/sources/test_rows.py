@@ -1,5 +1,3 @@
-"""Rows of JSONL, of Prodigy, of doccano and of tokens with tags: each is read by its own keys, or counted."""
-
 import json
 from io import BytesIO
 
@@ -212,7 +210,6 @@ FOUND = [
 
 @pytest.mark.parametrize("tags", [{"feature": {"names": NAMES, "_type": "ClassLabel"}}, {"names": NAMES}])
 def test_numbers_have_the_names_of_the_schema(tmp_path, tags):
-    """In its older and newer form; anything but a list of names is an error."""
     numbered = [{**row, "ner_tags": [NAMES.index(tag) for tag in row["ner_tags"]]} for row in SENTENCES]
     rows = [*numbered, {"id": "4", "tokens": ["a"], "ner_tags": [-1]}]
     assert read(write_parquet(tmp_path / "a.parquet", rows, tags)) == [*FOUND, UNNAMED.format(-1)]
@@ -275,8 +272,6 @@ def test_a_row_of_doccanos_has_a_document_an_annotator_and_what_was_predicted(tm
 
 
 class Losing(BytesIO):
-    """A file whose second line isn't read."""
-
     def __iter__(self):
         return (line for number, line in enumerate(self.readlines()) if number != 1)
 
@@ -317,7 +312,6 @@ BREAKS = {
     ],
 )
 def test_what_a_reader_loses_is_miscounted(tmp_path, monkeypatch, lost, name, rows, problem):
-    """As if its code were wrong."""
     path = (write_parquet if name.endswith("parquet") else write)(tmp_path / name, rows)
     monkeypatch.setattr(*BREAKS[lost])
     assert f"incomplete read: {problem}" in read(path)

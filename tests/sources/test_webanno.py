@@ -1,5 +1,3 @@
-"""WebAnno TSV 3: documents of INCEpTION, with layers, stacked and partial annotations, escapes, and UTF-16 offsets."""
-
 import json
 import re
 
@@ -147,7 +145,6 @@ def test_a_second_count_finds_nothing_that_is_not_read(tmp_path, lines, columns)
 
 @pytest.mark.guarantee("second-count")
 def test_a_last_sentence_without_tokens_is_counted_and_fails_no_merge(merging: Merging):
-    """A document is a folder, and a file of it an annotator's; annotators of an export are compared."""
     merging.add("a", ["PER"], [], path="annotation/*/*.tsv")
     merging.add("b", ["X"], [{"text": "x", "spans": []}])
     for who, lines in (("ann", [*cell("PER"), "", "#Text=lost"]), ("bob", cell("_"))):
@@ -174,7 +171,7 @@ PROJECT = {
 
 
 def test_of_a_project_what_its_people_have_finished_is_read(merging: Merging):
-    """A document may have any name; an unfinished one would count as complete."""
+    """An unfinished document would count as complete."""
     merging.add("a", ["PER"], [], path=["x/annotation/*/*.tsv", "x/curation/*/*.tsv"])
     for number, name in enumerate(("one.txt", "Akte 2")):
         for file in ("annotation/%s/ann.tsv", "annotation/%s/bob.tsv", "curation/%s/CURATION_USER.tsv"):

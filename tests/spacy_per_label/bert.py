@@ -1,5 +1,3 @@
-"""A transformer for tests, randomly initialized."""
-
 from pathlib import Path
 
 import pytest

@@ -1,4 +1,4 @@
-"""Slopes and intercepts that make probabilities trustworthy; train/test_saved.py has them in a pipeline."""
+"""Fits of slopes and intercepts; train/test_saved.py has them in a pipeline."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,6 @@ def posterior(odds, right, weights, prior, strength) -> np.ndarray:
 
 
 def test_what_is_fitted_is_the_most_probable_where_hardly_a_span_is_wrong():
-    """Of all labels together, which a label without spans has, and of a label."""
     rng = np.random.default_rng(0)
     odds = rng.normal(5, 1, 3000)
     right = rng.random(3000) < 1 / (1 + np.exp(-(2 * odds + 0.5)))
@@ -23,7 +22,7 @@ def test_what_is_fitted_is_the_most_probable_where_hardly_a_span_is_wrong():
 
 
 def test_what_generated_the_data_is_found():
-    """Spans are right with the odds 0.5 x + 0.3, where the pipeline says x."""
+    """Spans are right with log-odds 0.5 x + 0.3 where the pipeline's are x."""
     rng = np.random.default_rng(0)
     odds = rng.uniform(0.1, 5, 4000)
     right = rng.random(4000) < 1 / (1 + np.exp(-(0.5 * odds + 0.3)))

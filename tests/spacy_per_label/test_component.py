@@ -1,4 +1,4 @@
-"""The recognizer with a head for each label: loss, decoding, what counts as known, and that it is a spaCy component."""
+"""The recognizer as a spaCy component: loss, decoding, and known annotation."""
 
 import doctest
 import itertools
@@ -45,7 +45,7 @@ def spans_of(tags) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_decoding_finds_what_enumeration_finds(seed):
-    """A span's probability is the share of all legal sequences of tags that have it."""
+    """A span's probability is the share of all legal tag sequences with it."""
     rng = np.random.default_rng(seed)
     lengths = [*rng.integers(0, 5, 3).tolist(), 1]
     logits = 3 * rng.normal(size=(sum(lengths), 2, TAGS))
@@ -134,7 +134,6 @@ def test_what_an_example_teaches(given, expected, rejected):
 
 @pytest.mark.parametrize("words", [["Ann", "met", "Bob Smith", "."], ["Ann", "met", "Bob", "Smith", "."]])
 def test_entities_are_read_as_spacy_reads_them_and_other_tokens_aligned(words):
-    """Of missing values and of blocked tokens, spaCy doesn't know what they are."""
     doc = Doc(NLP.vocab, words=words, spaces=[True] * (len(words) - 2) + [False] * 2)
     doc.set_ents([Span(doc, 2, len(words) - 1, "A")], missing=[doc[0:1]], blocked=[doc[1:2]])
     doc.spans["incorrect_spans"] = [doc[0:1], Span(doc, 0, 1, "B")]
@@ -147,7 +146,6 @@ def test_entities_are_read_as_spacy_reads_them_and_other_tokens_aligned(words):
 
 
 def test_what_is_known_is_kept_by_spacys_files_and_judges_what_is_found(tmp_path):
-    """The module's own example runs, too."""
     assert doctest.testmod(known).failed == 0
     doc = make_example([(0, 1, "A"), (2, 4, "B")], [(5, 6, "B")], coverage={"B": "partial", "C": "none"}).reference
     doc.user_data["per_label"]["unaligned"] = [[5, 9, "A"]]  # "et B"
@@ -164,7 +162,6 @@ def test_what_is_known_is_kept_by_spacys_files_and_judges_what_is_found(tmp_path
 
 
 def test_on_missing_values_of_spacy_no_prediction_is_right_or_wrong():
-    """Unless that very span is an entity, or rejected; blocked tokens are missing, as in training."""
     doc = NLP.make_doc("Ann met Bob Smith in Rome.")
     doc.set_ents([Span(doc, 0, 1, "A")], missing=[doc[2:4]], blocked=[doc[5:6]], default="outside")
     doc.spans["incorrect_spans"] = [Span(doc, 3, 4, "B")]
@@ -176,7 +173,6 @@ def test_on_missing_values_of_spacy_no_prediction_is_right_or_wrong():
 
 
 def test_a_label_is_complete_where_that_is_said_and_an_unknown_state_is_refused():
-    """As a misspelt one would be taken for another."""
     said, unsaid = (make_example([(0, 1, "A")], coverage=coverage) for coverage in ({"A": "complete"}, {}))
     assert column(targets_of(said, LABELS)[0], "A") == "UOOOOOO"
     assert get_known(said.reference).coverage == get_known(unsaid.reference).coverage == {}
@@ -208,7 +204,6 @@ def test_the_flat_choice_is_the_best_of_all(seed):
     [([(0, 1, 0.0), (1, 2, 1e-9), (2, 3, 1.0)], [0, 1, 2]), ([(0, 3, 1.0), (0, 1, 0.999), (1, 2, 0.9)], [0]), ([], [])],
 )
 def test_which_of_overlapping_spans_is_the_entity(spans, chosen):
-    """The ones that are least likely all wrong; one without an overlap is an entity, however improbable."""
     starts, ends, probabilities = np.array(spans, "float64").reshape(-1, 3).T
     found = FoundSpans(np.arange(len(spans)), starts.astype(int), ends.astype(int), probabilities.astype("float32"))
     assert choose_flat(found) == chosen
@@ -235,7 +230,6 @@ def test_it_learns_says_how_sure_it_is_and_is_saved_and_loaded(tmp_path):
 
 @pytest.mark.parametrize("text", ["   \n", " \n Ann met Bob\n", "\n\tIn New \n York.\n\n", "I like\xa0 Rome \u2028"])
 def test_no_span_begins_or_ends_with_white_space(text, learned, monkeypatch):
-    """However many spans the model finds; spaCy's ner can be trained on them."""
     nlp = learned["per_label"]
     ner = nlp.get_pipe("ner")
     words = {token.i for token in nlp.make_doc(text) if not token.is_space}
@@ -252,7 +246,6 @@ def test_no_span_begins_or_ends_with_white_space(text, learned, monkeypatch):
 
 @pytest.mark.parametrize("context", [True, False])
 def test_the_gradient_of_what_the_heads_see_is_that_of_finite_differences(context):
-    """Of a token, its neighbours, and, with `context`, of all other tokens of its text, and of no other text."""
     rng = np.random.default_rng(0)
     spacy.util.fix_random_seed(5)  # no maxout switches within a step
     texts = [rng.normal(size=(size, 4)).astype("float32") for size in (5, 1, 0)]
@@ -359,7 +352,6 @@ def test_two_of_them_keep_what_they_find_apart():
 
 
 def test_it_can_be_initialized_again_with_other_labels_as_spacys_can(learned):
-    """The labels of before stay; nothing else does."""
     others = {"PER": "DOG", "LOC": "CAT"}
     for factory in learned:
         nlp = with_ner(factory)
@@ -386,7 +378,7 @@ def test_a_label_that_no_text_is_complete_for_stays_out_of_entities():
 
 @pytest.mark.parametrize("scale", [1, 60, 1000])
 def test_probabilities_of_sure_models_are_exact(scale):
-    """In single precision, logits of scale 60 give no number at all."""
+    """In single precision, logits of scale 60 give NaN."""
     logits = scale * np.random.default_rng(0).normal(size=(40, 3, TAGS))
     logits[..., BEGIN] -= 0.5 * scale
     exact, single = (decode(log_softmax(one), [25, 15]) for one in (logits, logits.astype("f")))

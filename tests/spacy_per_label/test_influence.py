@@ -1,5 +1,3 @@
-"""Gradients of single spans are the loss's gradients, by any backend."""
-
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ STEP = 1e-2
 
 @pytest.mark.parametrize(("start", "end", "label"), [(0, 1, 0), (1, 3, 1), (4, 7, 1)])
 def test_a_gradient_is_how_the_loss_changes_with_the_weights_of_the_head(start, end, label):
-    """The loss is computed by the recognizer as it predicts, with each weight a little larger, and smaller."""
     fix_random_seed(1)
     nlp = spacy.blank("en")
     ner: Any = nlp.add_pipe("per_label")

@@ -1,4 +1,4 @@
-"""Many labels on a long text take the memory of a few arrays of logits, in training and in prediction."""
+"""Memory of many labels on a long text, in arrays of logits."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def test_an_update_holds_six_arrays(pipe):
 
 @pytest.mark.guarantee("memory")
 def test_a_prediction_holds_four_arrays(pipe):
-    """The logits in one array, their logarithms, and the powers for these; the rest is for decoding."""
+    """The logits in one array, their logarithms, and their powers; the rest is for decoding."""
     pipe(make_doc(pipe))
     doc = make_doc(pipe)
     peak = peak_of(lambda: pipe(doc))

@@ -1,4 +1,4 @@
-"""The layer that sees neighbours and the text's mean: a GPU computes it by a product, the CPU by thinc's kernel."""
+"""The layer of neighbors and means: a product on a GPU, thinc's kernel on the CPU."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ SIZES = [7, 0, 1, 300, 2]
 
 
 def around(to_device: Any, from_device: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Vectors with their neighbors and means, and the gradients of the vectors."""
+    """Return the output for neighbors and means, and the gradients of the input."""
     rng = np.random.default_rng(0)
     inputs, gradients = ([rng.normal(size=(size, width)).astype("float32") for size in SIZES] for width in (4, 24))
     tok2vec: Model = Linear(4, 4)

@@ -1,4 +1,4 @@
-"""Operating points: which spans are found and kept at one, and how it is chosen; train/test_goals.py has them saved."""
+"""Operating points: how they are chosen, and which spans they keep; train/test_goals.py has them saved."""
 
 import itertools
 import math
@@ -22,7 +22,6 @@ NLP = spacy.blank("en")
 
 @pytest.mark.parametrize("seed", range(10))
 def test_for_recall_all_spans_that_are_so_probable_are_found(seed):
-    """The marginal of a span is the share of all legal sequences of tags that have it."""
     rng = np.random.default_rng(seed)
     lengths = [*rng.integers(0, 5, 3).tolist(), 1]
     scores = log_softmax(2 * rng.normal(size=(sum(lengths), 2, TAGS)))
@@ -72,7 +71,7 @@ def test_an_improbable_span_is_no_entity_and_frees_its_neighbour():
 
 
 def fit(texts: list[tuple[list, list]], goals: dict[str, Goal], units: list | None = None, **options) -> dict:
-    """Fit points for texts, each with spans found (label, start, end, probability) and gold (label, start, end)."""
+    """Fit points for texts, each with found (label, start, end, probability) and gold (label, start, end) spans."""
     fitting = OperatingPoints(configured(), goals, {"A": 3})
     for (found, gold), unit in zip(texts, units or [None] * len(texts), strict=True):
         predicted, reference = NLP.make_doc("a b c d e"), NLP.make_doc("a b c d e")
@@ -85,7 +84,7 @@ def fit(texts: list[tuple[list, list]], goals: dict[str, Goal], units: list | No
 
 
 def draw(rng: np.random.Generator, texts: int, label: str = "A") -> list[tuple[list, list]]:
-    """Texts with four spans, each right with its probability, and one that nothing finds in half of the texts."""
+    """Draw texts with four spans, each right with its probability, and one missed in half of the texts."""
     made = []
     for _ in range(texts):
         p = rng.uniform(0.3, 1, 4)
@@ -97,7 +96,6 @@ def draw(rng: np.random.Generator, texts: int, label: str = "A") -> list[tuple[l
 
 @cache
 def draw_both(seed: int) -> list[list]:
-    """Draw texts to fit on, and others."""
     rng = np.random.default_rng(seed)
     return [draw(rng, texts) for texts in (60, 400)]
 
@@ -106,7 +104,7 @@ def draw_both(seed: int) -> list[list]:
     ("figure", "goal"), [("precision", 0.75), ("precision", 0.8), ("recall", 0.9), ("recall", 0.97)]
 )
 def test_the_goal_is_reached_on_texts_that_were_not_fitted_on(figure, goal):
-    """Spans of a probability of 0.6 or more have a precision of 0.8, and 70% of the right ones."""
+    """Spans of probability 0.6 or more have precision 0.8, and are 70 % of the right ones."""
     held, reached, others = [], [], []
     for seed in range(40):
         fitted_on, new = draw_both(seed)
@@ -152,7 +150,6 @@ def test_what_nobody_has_judged_does_not_count():
 
 
 def test_a_lower_bound_is_by_units():
-    """Of 40 spans 36 are right: wherever the wrong ones are, but all in one unit of four makes it less sure."""
     apart = lower_bound(np.tile([4, 3, 4, 4, 3], 2), np.full(10, 4))
     together = lower_bound(np.array([4] * 9 + [0]), np.full(10, 4))
     assert together < apart < 0.9
@@ -161,7 +158,7 @@ def test_a_lower_bound_is_by_units():
 
 
 def test_the_level_is_counted_where_it_was_not_chosen():
-    """Chance alone: no level is better than a half, though the best of a hundred looks so."""
+    """All levels have a precision of a half, though the best of a hundred looks better."""
     rng = np.random.default_rng(0)
     right = rng.binomial(1, 0.5, (100, 40)).astype(float)
     assert right.mean(1).max() > 0.65

@@ -1,4 +1,4 @@
-"""What holds a transformer: its precision, how it is updated, and what it keeps."""
+"""The transformer's shim: precision, updates, memory."""
 
 from typing import Any
 
@@ -23,7 +23,6 @@ def parameters(model: Any) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize(("scaled", "dtype"), [(True, "float16"), (False, "bfloat16")])
 def test_what_is_trained_in_half_precision_predicts_in_it(scaled, dtype, tiny_bert, monkeypatch):
-    """As if the CPU were a GPU; without that, it computes in single precision."""
     model, computed = ours(tiny_bert, mixed_precision=True, grad_scaler_config={"enabled": scaled}), []
     shim = shim_of(model)
     shim._model.encoder.layer[0].output.dense.register_forward_hook(lambda *told: computed.append(told[-1].dtype))
@@ -70,7 +69,6 @@ def test_an_update_is_thincs_in_place(options, tolerance, tiny_bert):
 
 
 def test_an_update_goes_on_with_the_moments_that_an_optimizer_is_given(tiny_bert):
-    """As a checkpoint's are given to a new one; the numbers of updates, too."""
     learned = []
     for again in (False, True):
         model, optimizer = ours(tiny_bert), Optimizer(0.01, beta1=0.9, beta2=0.99, use_averages=False)
@@ -89,7 +87,6 @@ def test_an_update_goes_on_with_the_moments_that_an_optimizer_is_given(tiny_bert
 
 
 def test_half_weights_take_half_the_space_and_vectors_hardly_change(tiny_bert, tmp_path):
-    """A tensor with a number that fp16 lacks is saved whole."""
     saved = []
     model = ours(tiny_bert)
     with torch.no_grad():
@@ -113,7 +110,7 @@ def test_half_weights_take_half_the_space_and_vectors_hardly_change(tiny_bert, t
 
 
 def test_scaled_gradients_of_parts_are_unscaled_once_and_an_overflow_changes_nothing(tiny_bert, monkeypatch):
-    """thinc's scaler is for GPUs, but for the check it works on the CPU as well."""
+    """thinc's scaler works on the CPU as well, except for a check."""
     monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
     plain, scaled = ours(tiny_bert), ours(tiny_bert, grad_scaler_config={"enabled": True, "init_scale": 1024.0})
     for model in (plain, scaled):
@@ -136,7 +133,7 @@ def test_scaled_gradients_of_parts_are_unscaled_once_and_an_overflow_changes_not
 @pytest.mark.parametrize("averages", [False, True])
 @pytest.mark.parametrize("steps", [300, pytest.param(2000, marks=pytest.mark.long)])
 def test_updates_keep_no_memory(steps, averages, tiny_bert):
-    """Less than a kilobyte a step, where there are 39 tensors; the long test is of whole steps."""
+    """Less than a kilobyte a step, with 39 tensors; the long test is of whole steps."""
     process, parallel = pytest.importorskip("psutil").Process(), pytest.importorskip("labelwise.base.parallel")
     model, optimizer = ours(tiny_bert), Adam(0.001, use_averages=averages)
     tensors = list(shim_of(model)._model.parameters())

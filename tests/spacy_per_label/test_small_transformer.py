@@ -1,4 +1,4 @@
-"""The transformer in numpy, against PyTorch's of the same weights."""
+"""The transformer in numpy, against PyTorch's."""
 
 import json
 from pathlib import Path
@@ -88,9 +88,9 @@ def make(folder: Path | str, **options: Any) -> Model:
 
 
 def torch_vectors(folder: Path, docs: list[Doc], activation: str = TANH, layers: int = -1) -> tuple[list[Any], Any]:
-    """Compute the means of wordpieces' vectors by PyTorch, text by text, as `transformers` tokenizes their words.
+    """Compute means of wordpieces' vectors by PyTorch, text by text.
 
-    layers (int): by the lowest ones of the whole transformer; -1 for all.
+    layers (int): number of lowest layers; -1 for all.
     """
     from tokenizers import Tokenizer
 
@@ -143,7 +143,7 @@ def test_vectors_and_gradients_are_pytorchs(folders, kind):
     "kind", sorted(FAMILIES.keys() - {"xlm-roberta"})
 )  # which spacy-transformers reads with sentencepiece
 def test_the_backend_of_pytorch_has_the_same_vectors(folders, kind):
-    """In several windows, and but for gelu, which numpy approximates."""
+    """Except for gelu, which numpy approximates."""
     pytest.importorskip("spacy_transformers")
     docs, windows = [Doc(NLP.vocab, WORDS * 5), Doc(NLP.vocab)], {"window": 40, "context": 6}
     other = make_transformer(str(folders[kind]), **windows)
@@ -249,7 +249,6 @@ def test_weights_that_are_missing_are_named(folders, tmp_path):
 
 
 def test_a_name_on_the_hub_is_found_in_the_hubs_cache(folders, tmp_path, monkeypatch):
-    """By the hub's own client, which would download it otherwise."""
     cached = tmp_path / "models--someone--tiny-v2.1"
     (cached / "refs").mkdir(parents=True)
     (cached / "refs/main").write_text("a" * 40)

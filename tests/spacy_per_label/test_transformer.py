@@ -1,4 +1,4 @@
-"""The layer that a transformer is, by both backends: the same windows, the same vectors."""
+"""The transformer layer: both backends have the same windows and vectors."""
 
 import json
 import pickle
@@ -55,7 +55,7 @@ BACKENDS = pytest.mark.parametrize("make", [numpys, ours])
 
 
 def gradients(model: Model) -> list[np.ndarray]:
-    """Compute a step's gradients of the highest layer's biases, which have one shape in all backends."""
+    """Return the gradients of the highest layer's biases, which have one shape in all backends."""
     vectors, backprop = model.begin_update(make_docs())
     rng = np.random.default_rng(0)
     backprop([rng.normal(size=one.shape).astype("float32") for one in vectors])
@@ -67,7 +67,7 @@ def gradients(model: Model) -> list[np.ndarray]:
 
 
 def test_both_backends_have_the_same_vectors_and_gradients(tiny_bert):
-    """But for gelu, which numpy approximates."""
+    """Except for gelu, which numpy approximates."""
     one, other = numpys(tiny_bert), ours(tiny_bert)
     assert len(window_finder(one)(make_docs()[4])) > 1  # type: ignore[misc]
     for mine, theirs in zip(one.predict(make_docs()), other.predict(make_docs()), strict=True):
@@ -182,7 +182,6 @@ def test_a_transformer_without_a_fast_tokenizer_is_refused(tiny_bert, tmp_path):
 
 @BACKENDS
 def test_prepared_texts_teach_what_their_examples_do_to_the_bit(make, tiny_bert):
-    """Prepared ones may come from another process, and so are pickled."""
     transformer = transformer_block(make) | {"name": str(tiny_bert)}
     nlp = spacy.blank("en")
     config = {"model": {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": transformer}}
@@ -215,7 +214,7 @@ def test_prepared_texts_teach_what_their_examples_do_to_the_bit(make, tiny_bert)
 
 
 def test_tables_are_copied_before_they_are_computed_and_weights_are_cast_once(tiny_bert, monkeypatch):
-    """A copy to a GPU would wait for the table before it; as if the CPU were one."""
+    """A copy to a GPU would wait for the table before it; the CPU stands for one."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     model = ours(tiny_bert, mixed_precision=True)
@@ -244,7 +243,7 @@ def test_tables_are_copied_before_they_are_computed_and_weights_are_cast_once(ti
 
 @pytest.mark.parametrize("name", ["transformer_v1", "small_transformer_v1"])
 def test_a_pipeline_that_an_earlier_version_saved_predicts_the_same_spans(name, tmp_path):
-    """Each was trained, saved, and run on the texts by the last commit before version 2 of the layer."""
+    """Saved and run by the last commit before version 2 of the layer."""
     with ZipFile(SAVED / f"{name}.zip") as file:
         file.extractall(tmp_path)
     expected, nlp = json.loads((tmp_path / "expected.json").read_text(encoding="utf8")), spacy.load(tmp_path)

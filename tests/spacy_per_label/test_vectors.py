@@ -1,5 +1,3 @@
-"""Tables of vectors, of a transformer's wordpieces or a spaCy pipeline's words."""
-
 import json
 from pathlib import Path
 

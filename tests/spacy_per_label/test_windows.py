@@ -1,5 +1,3 @@
-"""The windows that both backends are given, and the tables that PyTorch has them in."""
-
 import json
 from itertools import combinations, pairwise
 
@@ -39,7 +37,7 @@ def test_windows_have_each_token_once_and_its_neighbours(tokenizer, count):
 
 @pytest.mark.parametrize(("before", "after"), [([], []), ([], [2, 3]), ([2], []), ([2, 3], [3])])
 def test_a_window_begins_and_ends_as_the_tokenizer_has_it(tokenizer, before, after):
-    """XLNet has both special wordpieces behind the text, and GPT-2 has none."""
+    """XLNet has both special wordpieces behind the text, GPT-2 none."""
     content, names = json.loads(tokenizer), {2: "[CLS]", 3: "[SEP]"}
     special = [{"SpecialToken": {"id": names[number], "type_id": 0}} for number in (*before, *after)]
     content["post_processor"]["single"] = [
@@ -54,14 +52,13 @@ def test_a_window_begins_and_ends_as_the_tokenizer_has_it(tokenizer, before, aft
 
 
 def cells_of(lengths: list[int], cuts: tuple[int, ...]) -> int:
-    """Count the cells of tables of rows that are sorted, and cut before some numbers."""
+    """Count the cells of padded tables: sorted rows, cut before some numbers."""
     places = [0, *cuts, len(lengths)]
     return sum((end - start) * lengths[end - 1] for start, end in pairwise(places))
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_rows_are_split_into_the_tables_that_have_the_fewest_cells(seed):
-    """Found by trying all cuts; there are as few tables as keep the padding small."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 200, 9) if seed % 3 else rng.integers(1, 4, 9) * 50
     found = split_rows(lengths)

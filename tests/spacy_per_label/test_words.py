@@ -1,4 +1,4 @@
-"""Words as they are written: their vectors depend on nothing but their letters, and the gradients are the true ones."""
+"""Character features: vectors and gradients."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,6 @@ def test_a_word_has_one_vector_wherever_it_is(nlp, embed):
     ],
 )
 def test_a_word_is_made_of_its_word_shape_affixes_and_trigrams(feature, counts, nlp):
-    """Their rows of the table change its vector, other rows don't; in such a large table no two share a row."""
     fix_random_seed(0)
     model = make_word_embed(width=8, rows=20_000)
     docs = [nlp.make_doc("NaCl")]

@@ -1,4 +1,4 @@
-"""The corpus of a student: gold, and raw texts as a teacher annotates them, but none that dev or test ask about."""
+"""A student's corpus: gold, and raw texts as its teacher annotates them, except texts of dev and test."""
 
 import os
 import signal
@@ -57,7 +57,6 @@ def train_of(project):
 @pytest.mark.guarantee("student")
 @pytest.mark.parametrize("most", [3, 1000])
 def test_no_text_of_dev_and_test_is_among_the_raw_ones_and_the_others_are_said(project, monkeypatch, most):
-    """With any number of texts compared at once."""
     for name in ("MAX_SIGNED", "MAX_PARTS"):
         monkeypatch.setattr(leaks, name, most)
     printed = call(label_raw_cli, "student")

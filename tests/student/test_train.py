@@ -1,4 +1,4 @@
-"""A student learns from its own corpus, and names it; a real training, of a few steps."""
+"""A real training of a student, of a few steps."""
 
 import json
 import shutil

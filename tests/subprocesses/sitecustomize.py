@@ -1,8 +1,8 @@
 """Loaded first by each Python process of a test, whose PYTHONPATH has this folder.
 
-Hides PyTorch and spacy-transformers, unless WITH_TORCH is set: spaCy imports both where they are installed, which takes
-longer than all else. Where CONNECTIONS names a file, refuses every connection to another machine, and every look-up of
-one, and writes it down there; this hook can't be taken off (PEP 578).
+Hides PyTorch and spacy-transformers unless WITH_TORCH is set: spaCy imports both if it can, which takes longer than all
+else. If CONNECTIONS names a file, refuses and records connections to other machines and look-ups of them, by an audit
+hook, which can't be removed (PEP 578).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Batches that another process prepares: training learns the same, to the bit, and says when that process is gone."""
+"""Batches that another process prepares: same bytes, and an error if the process dies."""
 
 import os
 import shutil
@@ -88,14 +88,14 @@ def test_the_end_of_the_process_is_an_error_from_which_training_resumes_to_the_s
 
 
 def die_amid_a_batch():
-    """End the process when a part of a result is in the pipe, as if it was killed then."""
+    """End the process while a part of a result is in the pipe."""
     pipe = sys._getframe(1).f_locals["result_queue"]._writer
     os.write(pipe.fileno(), struct.pack("!i", 1000) + b"a part of it")
     os._exit(1)
 
 
 def test_the_end_of_the_process_amid_a_batch_is_an_error_too(monkeypatch, tmp_path):
-    """Python waits for the rest of the batch as long as any process could write it."""
+    """Python waits for the rest of a batch while any process could write it."""
     before = children()
     with open_background(TrainingConfig(tmp_path, tmp_path, gpu_id=0)) as pool, pytest.raises(BrokenExecutor):
         pool.submit(die_amid_a_batch).result(timeout=20)

@@ -1,4 +1,4 @@
-"""`weasel run check-gpu`, as far as the CPU goes; in the GPU's environment, which has no pytest."""
+"""`weasel run check-gpu` on the CPU; the GPU's environment has no pytest."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_all_steps_of_a_check_work_without_pytest(demo_corpus, tmp_path, monkeyp
 
 
 def test_a_result_is_written_where_there_is_no_git(tmp_path, monkeypatch, capsys):
-    """A ZIP file of a release, or a copy on another machine, has no commit."""
+    """A release's ZIP file, or a copy on another machine, has no commit."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(measure, "RESULTS", tmp_path)
     measure.write_result("gpu", {"step": ""}, [["driver"]], command="c")

@@ -1,4 +1,4 @@
-"""A config is what is trained: each key is used, or refused with its line and the line to write."""
+"""Each key of a config is used, or refused with its line and the line to write."""
 
 import json
 import re
@@ -120,7 +120,6 @@ def test_more_steps_than_a_rate_that_falls_has_name_both_keys(demo_corpus):
     ids=["words", "padded", "texts", "a schedule"],
 )
 def test_an_epoch_has_as_many_batches_as_its_batcher_makes(given, epochs, steps, demo_corpus, tmp_path):
-    """Of words, with their padding or without, or of texts; without epochs, nothing needs to be counted."""
     corpus = corpus_of(tmp_path, demo_corpus, texts=2_500, words=50_000)
     config = own(tmp_path, training__batcher=given, labelwise__epochs=epochs, labelwise__least_steps=0)
     assert read_settings(TrainingConfig(config, corpus))["training"]["max_steps"] == steps
@@ -241,7 +240,6 @@ def test_what_training_changes_is_told_and_in_the_record(demo_corpus, tmp_path):
 
 
 def test_a_pipeline_of_the_config_as_it_stands_has_no_changes_of_it(english_corpus):
-    """Which is the only one that a user may take for what he wrote."""
     wanted = TrainingConfig(CPU, english_corpus)
     assert {*changed_keys(read_config_file(CPU), read_settings(wanted))} == {"training.max_steps", "training.dropout"}
     assert ROOT in CPU.parents
@@ -437,7 +435,6 @@ def calls(kind: str) -> dict[str, str]:
 
 
 def test_weights_of_spacy_pretrain_are_loaded_and_another_file_is_another_training(demo_corpus, tmp_path):
-    """A checkpoint that began with other weights isn't resumed, and a missing file is named."""
     block = load_config(DEFAULT_CONFIG_PRETRAIN_PATH)["pretraining"] | {"corpus": "corpora.dev"}
     file = tmp_path / "weights.bin"
     (tmp_path / "plain").mkdir()

@@ -1,4 +1,4 @@
-"""Evaluation in batches, against spaCy's own in one go."""
+"""Scores on dev, against spaCy's own."""
 
 import random
 
@@ -58,7 +58,6 @@ def nlp() -> spacy.Language:
 @pytest.mark.guarantee("spacys-scores")
 @pytest.mark.parametrize(("words", "batch_size"), [(1, 1000), (10**6, 2), (20, 1000)])
 def test_scores_are_spacys_to_the_last_digit(nlp, monkeypatch, words, batch_size):
-    """Shares' scores add up."""
     monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", words)
     monkeypatch.setattr(nlp, "batch_size", batch_size)
     docs = [gold(nlp, text) for text in TEXTS]
@@ -146,7 +145,7 @@ def test_the_mean_of_f_and_macro_f_decides_by_the_configs(name, steps, best):
     ],
 )
 def test_what_nobody_annotated_counts_neither_as_gold_nor_as_predicted(uncovered, expected):
-    """Right, wrong, missed: `a` is A and predicted so, `b` is predicted A, `c` is predicted B, `d` is B and missed."""
+    """`a` is A and predicted so, `b` is predicted A, `c` is predicted B, `d` is B and missed."""
     nlp = spacy.blank("en")
     patterns = [{"label": label, "pattern": word} for word, label in (("a", "A"), ("b", "A"), ("c", "B"))]
     nlp.add_pipe("entity_ruler").add_patterns(patterns)

@@ -1,4 +1,4 @@
-"""A label that no text in train is complete for stays out of the pipeline, F1, report and wheel."""
+"""A label without a complete text in train stays out of pipeline, F1, report and wheel."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def run_all(root: Path, corpus: Path) -> Project:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Path:
-    """People are known on some texts of train and dev, places were asked about on others; test has both complete."""
+    """In train and dev, people are complete on some texts, places answered on others; in test, both are complete."""
     merging = Merging(tmp_path_factory.mktemp("merged"))
     merging.add("people", ["PER"], [task(text(n), (0, 3), label="PER") for n in range(60)])
     merging.add("places", ["LOC"], taught_by_questions(range(100, 140)))

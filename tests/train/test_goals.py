@@ -1,4 +1,4 @@
-"""Goals of a config's block [labelwise]: saved as operating points; a change of one takes no step."""
+"""Goals of a config's block [labelwise]: saved as operating points; a change takes no step."""
 
 import json
 
@@ -20,13 +20,12 @@ STEPS = {**STEPS, "training.max_steps": 60, "training.eval_frequency": 30, "trai
 
 
 def with_goals(folder, **goals):
-    """A config with goals, whose name is always the same."""
+    """Return a config with goals, always of the same name."""
     folder.mkdir(exist_ok=True, parents=True)
     return own(folder, CPU, **{f"labelwise__{figure}": goal for figure, goal in goals.items()})
 
 
 def test_another_goal_takes_no_step_and_ends_with_the_same_bytes(demo_corpus, tmp_path, monkeypatch):
-    """Also the first goal, and none any more; where the goal is the same, training takes its steps again."""
     goals = {"recall": {"PERSON": 0.7}, "precision": 0.4}
     config = with_goals(tmp_path / "config", **goals)
     fresh = train_in(tmp_path / "fresh", demo_corpus, STEPS, config)

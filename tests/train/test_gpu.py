@@ -1,4 +1,4 @@
-"""What needs a GPU: `python -m pytest -m gpu`, in the environment of `make gpu` with pytest."""
+"""Needs a GPU: `python -m pytest -m gpu`, in the environment of `make gpu` with pytest."""
 
 import json
 import re
@@ -55,7 +55,7 @@ print("halved to", train_pipeline(recipe, "model", "curve.tsv").state.sub_batch)
 
 
 def test_memory_that_runs_out_is_halved(demo_corpus, tmp_path):
-    """In less memory than a batch takes of all texts, besides what a process keeps: its transformer is wide."""
+    """The limit is less than a batch of all texts takes, besides what a process keeps: its transformer is wide."""
     wide = make_bert(tmp_path / "wide", hidden_size=768, intermediate_size=3072)
     given = [str(GPU), str(demo_corpus), json.dumps(with_bert(wide, max_steps=2, **{"batcher.size": 10**7}))]
     halved = re.search(r"halved to (\d+)", run_python("-c", LESS, *given, cwd=tmp_path, WITH_TORCH="1"))

@@ -1,4 +1,4 @@
-"""The loop: its steps are spaCy's, to the bit; when it evaluates, what it keeps, and how texts are shared out."""
+"""The training loop: spaCy's steps to the bit, evaluations, the best pipeline, shares of ranks."""
 
 import zlib
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def test_batches_are_those_of_each_epoch_from_any_place_on(demo_corpus):
 
 
 def capture(nlp: spacy.Language, scores: list) -> None:
-    """Have a config's logger keep the scores, and spaCy's loop use the seeds of ours."""
+    """Keep a config's logged scores, and have spaCy's loop use our seeds."""
 
     def logger(nlp, stdout, stderr):
         def log(info):
@@ -91,7 +91,7 @@ def capture(nlp: spacy.Language, scores: list) -> None:
     ids=["per-label", "ner", "patience", "without averages"],
 )
 def test_the_steps_are_those_of_spacys_loop_to_the_bit(config, overrides, demo_corpus, tmp_path):
-    """`ents_macro_f`, which spaCy doesn't compute, is left out of its weights; ours doesn't evaluate step 0."""
+    """spaCy doesn't compute `ents_macro_f`, so it is left out of the weights; ours doesn't evaluate step 0."""
     steps = {"training.max_steps": 10, "training.eval_frequency": 5, "training.score_weights.ents_macro_f": None}
     parameters, scores = [], []
     for name in ("spacys", "ours"):
@@ -136,7 +136,6 @@ def test_the_last_step_is_always_evaluated(demo_corpus, tmp_path, ending, evalua
 
 @pytest.mark.parametrize(("own", "steps"), [(JUMPING, 33), (UNSCORED, 6)], ids=["scores jump", "all are 0"])
 def test_the_best_pipeline_is_kept_and_of_equals_the_last(own, steps, demo_corpus, tmp_path):
-    """It is that of a training which ends with its step."""
     each = {**STEPS, "training.eval_frequency": 3, "training.max_steps": steps, **own}
     scores = train_in(tmp_path / "whole", demo_corpus, each).state.scores
     best = max(range(len(scores)), key=lambda number: (scores[number], number))
@@ -147,7 +146,6 @@ def test_the_best_pipeline_is_kept_and_of_equals_the_last(own, steps, demo_corpu
 
 
 def test_memory_zones_change_nothing(demo_corpus, tmp_path, monkeypatch):
-    """All words forgotten after each update and each batch of evaluation, or none."""
     for strings in (0, 10**9):
         monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", strings)
         train_in(tmp_path / str(strings), demo_corpus, workers=2)

@@ -1,4 +1,4 @@
-"""What a training asks of a GPU, on a pretended one: no array of numpy's among its own."""
+"""Training on a pretended GPU: no numpy array among its own."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -33,7 +33,7 @@ def add_texts(merging) -> None:
 
 
 def test_a_pool_of_cupys_is_not_asked_for():
-    """Where cupy is installed without a driver, thinc's shim would fail at that."""
+    """thinc's shim fails if cupy is installed without a driver."""
     before = context_pools.get()
     with pretended():
         assert "pytorch" in context_pools.get()
@@ -42,7 +42,6 @@ def test_a_pool_of_cupys_is_not_asked_for():
 
 @pytest.mark.parametrize("kind", ["tok2vec", "transformer", "prepared"])
 def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_path, kind):
-    """What a device would refuse is a TypeError or a ValueError."""
     add_texts(merging)
     merging.run(near_duplicates="off")
     overrides = STEPS if kind == "tok2vec" else with_bert(request.getfixturevalue("tiny_bert"))

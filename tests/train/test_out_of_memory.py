@@ -41,7 +41,7 @@ def test_errors_that_mean_no_memory(error, meant):
 
 
 def fail_beyond(most: int, monkeypatch, rank: int | None = None, error: Exception | None = None) -> None:
-    """Have updates fail after their work if they have more words; None means in all ranks."""
+    """Make updates with more words fail after their work, in one rank or (None) in all."""
     first = os.getpid()
 
     def update(self, examples, **options):
@@ -58,7 +58,7 @@ WHOLE = {**STEPS, "training.dropout": 0.0, "training.batcher.size": 900}
 
 @pytest.fixture(scope="module")
 def whole(demo_corpus, tmp_path_factory) -> Callable[[int], Path]:
-    """Train where memory doesn't run out, once for each number of processes; return the folder."""
+    """Train without a lack of memory, once per number of processes; return the folder."""
 
     @cache
     def train(workers: int) -> Path:
@@ -73,7 +73,7 @@ def whole(demo_corpus, tmp_path_factory) -> Callable[[int], Path]:
 def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
     workers, rank, whole, demo_corpus, tmp_path, monkeypatch
 ):
-    """What failed had left gradients behind, and a loss."""
+    """The failed update leaves gradients and a loss behind."""
     folder = whole(workers)
     fail_beyond(150, monkeypatch, rank)
     told: list[str] = []
@@ -86,7 +86,6 @@ def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
 
 @pytest.mark.parametrize("accumulate", [1, 1000], ids=["several texts", "one text"])
 def test_the_same_words_are_tried_once_more_when_pools_are_freed(accumulate, demo_corpus, tmp_path, monkeypatch):
-    """A pool's free blocks may have been enough; the result is the same, to the bit."""
     overrides = {**STEPS, "training.accumulate_gradient": accumulate}
     train_in(tmp_path / "whole", demo_corpus, overrides)
     freed, tries = [], []
@@ -111,7 +110,6 @@ def test_the_same_words_are_tried_once_more_when_pools_are_freed(accumulate, dem
 @pytest.mark.guarantee("streaming")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_stopping_names_the_step_and_a_remedy(workers, demo_corpus, tmp_path, monkeypatch):
-    """One text that doesn't fit ends training."""
     fail_beyond(0, monkeypatch)
     message = r"Step 0: out of memory at one text of \d+ words, '.{20,}'. Remedy: set max_words of corpora.train below"
     with pytest.raises(InputError, match=message):
@@ -144,7 +142,7 @@ except InputError as error:
 @pytest.mark.parametrize("kind", ["tok2vec", "transformer"])
 @pytest.mark.long
 def test_memory_that_really_runs_out_is_seen(kind, demo_corpus, tiny_bert, tmp_path):
-    """A child process may have some MB more than it begins training with, and has a batch that needs far more."""
+    """A child process may use some MB more than at the start, and gets a batch that needs far more."""
     overrides = {"training.max_steps": 1, "training.batcher.size": 10**6}
     wide = {"components.tok2vec.model.encode.width": 384}
     overrides |= wide if kind == "tok2vec" else {"components.ner.model.tok2vec.name": str(tiny_bert)}
@@ -157,7 +155,7 @@ def test_memory_that_really_runs_out_is_seen(kind, demo_corpus, tiny_bert, tmp_p
 def test_parts_of_a_batch_teach_what_it_does_as_a_whole_where_a_scaler_unscales_all_gradients(
     demo_corpus, tiny_bert, tmp_path, monkeypatch
 ):
-    """After each part; thinc's scaler is for GPUs, but for the check it works on the CPU as well."""
+    """thinc's scaler works on the CPU as well, except for a check."""
     monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
     options = {"dropout": 0.0, "max_steps": 4, "optimizer.learn_rate.initial_rate": 0.002}
     scaled = {"components.ner.model.tok2vec.grad_scaler_config": {"enabled": True}}

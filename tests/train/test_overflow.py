@@ -1,4 +1,4 @@
-"""A step whose loss isn't a finite number, as after an overflow in fp16, changes nothing in any rank."""
+"""A step whose loss isn't finite, as after an overflow in fp16, changes nothing in any rank."""
 
 import os
 import re
@@ -22,7 +22,7 @@ LOSS = component.loss_and_gradient
 
 
 def overflow_in(steps: range, monkeypatch, rank: int = 0) -> None:
-    """Have a rank compute no number in some updates, counted from 0."""
+    """Make a rank's loss NaN in some updates, counted from 0."""
     first, calls = os.getpid(), iter(range(10**6))
 
     def overflowed(*given):
@@ -58,7 +58,6 @@ def test_a_step_that_overflows_in_a_rank_is_skipped_in_all_and_said(workers, ran
 
 
 def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_path, monkeypatch):
-    """And no bar stays on the terminal."""
     monkeypatch.setattr(updates, "MAX_SKIPPED_STEPS", 3)
     monkeypatch.setattr("labelwise.train.logger.Bar", lambda *given: bar)
     bar = Mock()
@@ -71,7 +70,6 @@ def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_p
 
 
 def test_a_precision_is_a_remedy_where_the_config_has_a_lower_one():
-    """On the CPU, all is computed in fp32."""
     mixed, plain = Config().from_disk(GPU), Config().from_disk(CPU)
     assert finite_remedy(plain) == ""
     assert re.fullmatch(
@@ -82,7 +80,6 @@ def test_a_precision_is_a_remedy_where_the_config_has_a_lower_one():
 
 
 def test_steps_that_were_skipped_are_counted_on_after_a_restart(demo_corpus, tmp_path, monkeypatch):
-    """A training that fails in its last evaluation resumes with what it knew, and ends with the same bytes."""
     overflow_in(range(1, 2), monkeypatch)
     train_in(tmp_path / "whole", demo_corpus)
     overflow_in(range(1, 2), monkeypatch)

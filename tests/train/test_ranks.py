@@ -1,4 +1,4 @@
-"""Several processes train what one would: in shared memory, and with PyTorch's own communication."""
+"""Several processes train what one would, in shared memory or by PyTorch."""
 
 import os
 import signal
@@ -95,7 +95,6 @@ KILLED = r"a process of the training was killed.*workers in project"
     ("count", "follow", "said"), [(3, die, KILLED), (3, die_in_a_sum, KILLED), (2, fail, "too long")]
 )
 def test_a_rank_that_ends_ends_all_and_why_is_said(count, follow, said):
-    """And nothing of them stays, while the error is at hand, neither processes nor shared memory."""
     before = children()
     with pytest.raises(InputError, match=said), start_ranks(count, 1, follow) as ranks:
         follow(ranks)
@@ -162,7 +161,6 @@ def test_ranks_stay_equal_and_train_what_one_process_does(workers, alone, demo_c
 
 
 def test_spawned_processes_train_what_forked_ones_do(demo_corpus, tmp_path, monkeypatch):
-    """They share nothing but what pickle sends them, and the memory of the sums."""
     overrides = EXACT | {"training.dropout": 0.1, "training.max_steps": 2}
     for method in ("fork", "spawn"):
         monkeypatch.setenv("LABELWISE_START_METHOD", method)
@@ -199,7 +197,6 @@ def test_ranks_that_differ_or_do_not_sum_are_refused_before_the_first_step(wrong
 
 
 def test_a_container_without_room_for_gradients_is_told_the_remedy(monkeypatch):
-    """Else the system would kill the process that writes to it."""
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=2**20))
     message = "no room for the gradients of 2 processes, 8 MB. Remedy: give the container more"
     with pytest.raises(InputError, match=message), start_ranks(2, 2**20, wait_for_ever):
@@ -207,7 +204,6 @@ def test_a_container_without_room_for_gradients_is_told_the_remedy(monkeypatch):
 
 
 def test_a_rank_without_texts_takes_part(demo_corpus, tmp_path):
-    """Batches of one text, for two ranks."""
     overrides = {**EXACT, "training.batcher.size": 1, "training.max_steps": 3}
     for workers in (1, 2):
         train_in(tmp_path / str(workers), demo_corpus, overrides, workers=workers)
@@ -233,7 +229,7 @@ def test_shares_of_dev_are_counted_as_the_whole(alone, demo_corpus):
 @pytest.mark.guarantee("resume")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_training_goes_on_with_either_number_of_processes(workers, alone, demo_corpus, tmp_path, monkeypatch):
-    """A rank is killed in step 3; with the same number of processes, the bytes are an uninterrupted training's."""
+    """A rank is killed in step 3."""
     overrides = {**EXACT, "training.dropout": 0.1} if workers == 2 else EXACT
     first, update = os.getpid(), loop.update_within_memory
 
@@ -336,8 +332,7 @@ def launch(folder: Path, corpus: Path, kind: str, overrides: dict):
 @pytest.mark.guarantee("ranks")
 @pytest.mark.long
 def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path):
-    """gloo, on the CPU; after a rank is killed, the resumed training ends with the same bytes, also if each rank has a
-    process that prepares its batches."""
+    """By gloo on the CPU, also after a kill, and with processes that prepare batches."""
     same = {"optimizer.learn_rate.total_steps": 8}  # which follows max_steps where that's an override
     overrides = with_bert(tiny_bert, dropout=0.0, max_steps=8, **same)  # the frequency is a quarter
     assert launch(tmp_path / "killed", demo_corpus, "killed", overrides).returncode
@@ -356,7 +351,7 @@ def test_torchrun_trains_what_one_process_does(demo_corpus, tiny_bert, tmp_path)
 
 @pytest.mark.long
 def test_ranks_of_torchrun_sum_the_gradients_that_one_process_computes(demo_corpus, tiny_bert, tmp_path):
-    """In each of 50 steps, from the same parameters, to a hundred thousandth of the largest gradient."""
+    """In each of 50 steps from the same parameters, within 1e-5 of the largest gradient."""
     overrides = with_bert(tiny_bert, dropout=0.0, max_steps=49, eval_frequency=49)
     done = launch(tmp_path, demo_corpus, "gradients", overrides)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -365,6 +360,6 @@ def test_ranks_of_torchrun_sum_the_gradients_that_one_process_computes(demo_corp
 
 @pytest.mark.long
 def test_an_overflow_in_one_rank_of_torchrun_skips_the_transformers_update_in_all(demo_corpus, tiny_bert, tmp_path):
-    """With thinc's scaler, which for this check works on the CPU as well."""
+    """thinc's scaler works on the CPU as well, except for a check."""
     done = launch(tmp_path, demo_corpus, "overflow", with_bert(tiny_bert, dropout=0.0, max_steps=5))
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,4 +1,4 @@
-"""The reader of partitions: orders, limits, folds, long texts, and what isn't known."""
+"""The reader of partitions: orders, limits, folds, long texts, and unknown labels."""
 
 import random
 from collections import Counter
@@ -126,7 +126,6 @@ def test_long_texts_are_cut_and_counted(tmp_path):
 
 @pytest.mark.parametrize("coverage", ["by-label", "outside"])
 def test_where_the_merge_takes_unmarked_for_outside_texts_of_train_are_complete_for_all_labels(merging, coverage):
-    """What isn't known of dev isn't scored."""
     for split in ("train", "dev"):
         merging.add(f"A {split}", ["A"], [task(f"Ann left in {split}.", (0, 3))], split=split)
         merging.add(f"B {split}", ["B"], [task(f"She met Bob in {split}.", (8, 11, "B"))], split=split)

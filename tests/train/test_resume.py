@@ -1,4 +1,4 @@
-"""Training that is killed resumes to the same bytes; what a checkpoint holds, and which of them are used."""
+"""Training that is killed resumes to the same bytes; contents and choice of checkpoints."""
 
 import errno
 import gc
@@ -43,7 +43,7 @@ def wait_for_checkpoint() -> None:
 
 
 def kill_in(folder: Path, corpus: Path, overrides: dict, config: Path, at: int) -> None:
-    """Train in another process, which SIGKILL ends before its update number `at`."""
+    """Train in another process, and kill it before its update number `at`."""
     if child := os.fork():
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
         assert not (folder / "model").exists()
@@ -99,7 +99,7 @@ def test_killed_training_of_a_transformer_ends_with_the_same_bytes(demo_corpus, 
 
 @pytest.mark.parametrize("config", ["tok2vec", pytest.param("transformer", marks=pytest.mark.long)])
 def test_a_checkpoint_is_of_its_step_though_training_goes_on_while_it_is_saved(request, config, demo_corpus, tmp_path):
-    """That of step 2 is written once step 3 has changed the parameters; the process is killed in step 4."""
+    """Step 2's is written once step 3 has changed the parameters; the process is killed in step 4."""
     transformer = config == "transformer"
     overrides = with_bert(request.getfixturevalue("tiny_bert"), max_steps=6) if transformer else STEPS
     train_in(tmp_path / "whole", demo_corpus, overrides, GPU if transformer else CPU)
@@ -150,7 +150,7 @@ def test_the_best_pipeline_is_serialized_once_and_written_while_training_goes_on
 
 
 def test_all_that_is_saved_is_restored(demo_corpus, tiny_bert, tmp_path, monkeypatch):
-    """Of a gradient scaler, too: thinc's is for GPUs, but for the check it works on the CPU as well."""
+    """thinc's gradient scaler works on the CPU as well, except for a check."""
     monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
     scaled = {"components.ner.model.tok2vec.grad_scaler_config": {"enabled": True, "init_scale": 64.0}}
     wanted = TrainingConfig(GPU, demo_corpus, overrides=with_bert(tiny_bert) | scaled)
@@ -184,7 +184,7 @@ def test_a_checkpoint_that_cannot_be_saved_ends_training(demo_corpus, tmp_path, 
 
 
 def stopped(folder: Path, monkeypatch, corpus: Path, overrides: dict = STEPS) -> None:
-    """Train to the end, but for the last of it: a checkpoint is left."""
+    """Train almost to the end: a checkpoint is left."""
 
     def broken(*given):
         raise OSError("the disk")
@@ -208,7 +208,7 @@ def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp
 
 @pytest.fixture(scope="module")
 def killed(demo_corpus, tmp_path_factory) -> Path:
-    """A project with the checkpoint of a training that was killed."""
+    """A project with the checkpoint of a killed training."""
     folder = tmp_path_factory.mktemp("killed")
     (folder / "configs").mkdir()
     load_config(CPU, overrides=STEPS, interpolate=False).to_disk(config := folder / "configs/own.cfg")
@@ -220,7 +220,6 @@ def killed(demo_corpus, tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("other", ["config", "code", "nothing"])
 def test_the_checkpoint_of_another_training_is_not_used(other, killed, demo_corpus, tmp_path, monkeypatch):
-    """The command resumes from one; other code is an edited copy, which is digested instead."""
     root = shutil.copytree(killed, tmp_path / "project")
     config = root / "configs/own.cfg"
     if other == "config":
@@ -247,7 +246,7 @@ def test_checkpoints_of_another_version_or_training_are_not_used(content, tmp_pa
 @pytest.mark.guarantee("one-corpus")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_training_ends_when_its_corpus_is_merged_anew_and_is_not_resumed(demo_corpus, tmp_path, monkeypatch, workers):
-    """The merge doesn't know of the training; the next epoch would have other texts, or missing files."""
+    """Its next epoch would have other texts, or missing files."""
     corpus = shutil.copytree(demo_corpus, tmp_path / "corpus")
     saved, texts, process = tmp_path / "out/model.checkpoint", PartitionedCorpus.texts, os.getpid()
 

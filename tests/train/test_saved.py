@@ -1,4 +1,4 @@
-"""What a training fits and is given is in the pipeline that it saves, and changes what that finds."""
+"""What training fits is in the saved pipeline, and changes what it finds."""
 
 import json
 import shutil
@@ -83,7 +83,7 @@ def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev)
 
 
 def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp, demo_corpus):
-    """In one half of the texts all spans are right, in the other none: the other half's fit has the largest error."""
+    """All spans are right in one half of the texts, none in the other: the other half's fit has the largest error."""
     cfg = nlp.get_pipe("ner").cfg
     del cfg["slopes"], cfg["intercepts"]
     docs = [doc for doc in found(nlp, list(read_docs(demo_corpus / "train", nlp))) if doc.spans["labels"]]
@@ -116,7 +116,6 @@ def test_predictions_have_all_spans_wherever_the_pipeline_keeps_them(nlp, dev):
 @pytest.mark.parametrize(("drop", "differ"), [(0.5, True), (0.0, False)])
 @pytest.mark.parametrize("name", ["tok2vec", "ner"])
 def test_each_component_drops_out_in_updates_alone(name, drop, differ, nlp, dev):
-    """Two updates without a step between them, whose random numbers differ."""
     losses = []
     for seed in (1, 2):
         fix_random_seed(seed)

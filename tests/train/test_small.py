@@ -1,4 +1,4 @@
-"""The pipeline of a small transformer: its steps and files, without PyTorch."""
+"""The pipeline of a small transformer, without PyTorch."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""spaCy's own commands take corpus, configs and saved pipelines as they are, as docs/python.md says."""
+"""spaCy's own commands take corpus, configs and saved pipelines, as docs/python.md says."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def run(*command: object) -> str:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Path:
-    """A demo corpus of more than a hundred texts, the fewest that `debug data` doesn't count as an error."""
+    """More than a hundred texts: `debug data` counts fewer as an error."""
     settings = Settings(tokenizer=read_rules(ROOT / "project.yml"))
     return merge_demo(tmp_path_factory.mktemp("demo"), settings, docs=160, labels=3, words=30)
 
@@ -40,7 +40,6 @@ def model(request, corpus, tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("name", ["cpu", "small", "gpu", "ner"])
 def test_debug_config_and_debug_data_pass_on_each_config(corpus, name, request, capsys):
-    """They are called in this process, which has the code."""
     config, changed = ROOT / f"configs/{name}.cfg", {"paths.corpus": str(corpus)}
     if name in ("small", "gpu"):
         changed["components.ner.model.tok2vec.name"] = str(request.getfixturevalue("tiny_bert"))
@@ -54,7 +53,6 @@ def test_debug_config_and_debug_data_pass_on_each_config(corpus, name, request, 
 @pytest.mark.parametrize("model", ["cpu"], indirect=True)
 @pytest.mark.long
 def test_train_and_debug_data_take_the_corpus_the_config_and_that_of_a_saved_pipeline(corpus, model, tmp_path):
-    """`spacy train` trains a head for each label, too."""
     printed = run("debug", "data", model / "config.cfg", *CODE)
     assert "Corpus is loadable" in printed
     assert "No overlap between training and evaluation data" in printed

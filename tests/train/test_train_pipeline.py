@@ -1,4 +1,4 @@
-"""Training for real, on a tiny corpus; what it reads, refuses, leaves alone, and saves."""
+"""Real trainings on a tiny corpus: inputs, refusals, outputs."""
 
 import gc
 import json
@@ -78,7 +78,7 @@ def test_the_pipeline_has_all_labels_and_the_tokenizer_of_the_merge_and_says_how
 
 @pytest.mark.guarantee("words-of-texts")
 def test_the_words_of_the_texts_are_not_saved(trained, demo_corpus):
-    """Of long words, which aren't in bytes by chance, nor are the config's; without them it finds the same."""
+    """Long words, which aren't in bytes by chance."""
     docs = list(read_docs(demo_corpus / "train", spacy.blank("en")))
     config = (trained / "model/config.cfg").read_text() + (trained / "model/meta.json").read_text()
     language = {"changed", *spacy.blank("en").vocab.strings, *re.findall(r"\w+", config)}
@@ -94,7 +94,6 @@ def test_the_words_of_the_texts_are_not_saved(trained, demo_corpus):
 
 @pytest.mark.guarantee("loads")
 def test_the_pipeline_loads_with_spacy_alone(trained, tmp_path):
-    """In an environment that has spaCy, what spaCy requires, and the recognizer's package, which needs nothing else."""
     shutil.copytree(ROOT / "spacy_per_label", tmp_path / "spacy_per_label")
     python = bare_environment(tmp_path / "bare", "spacy")
     code = (
@@ -152,7 +151,6 @@ def test_command_lines_fail_with_a_remedy(arguments, message, tmp_path, monkeypa
 
 
 def test_a_limit_is_of_train_alone_and_takes_the_texts_with_the_lowest_keys(demo_corpus):
-    """So a larger one has all of a smaller one."""
     corpora = read_settings(TrainingConfig(CPU, demo_corpus, limit=3)).interpolate()["corpora"]
     assert (corpora["train"]["limit"], corpora["dev"]["limit"]) == (3, 0)
     read = [eg.reference.text for eg in PartitionedCorpus(demo_corpus / "train", limit=3)(spacy.blank("en"))]
@@ -161,7 +159,7 @@ def test_a_limit_is_of_train_alone_and_takes_the_texts_with_the_lowest_keys(demo
 
 
 def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(merging):
-    """Half of the texts are annotated for people, the other half for places; all of them have both."""
+    """Half of the texts are annotated for people, half for places; all have both."""
     for name, label, word, numbers in (("people", "PER", "Ann", range(60)), ("places", "LOC", "Rome", range(60, 120))):
         rows = []
         for number in numbers:
@@ -204,7 +202,6 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
 def test_few_words_are_learnt_with_other_dropout_and_batches(
     config, words, limit, overrides, expected, demo_corpus, tmp_path
 ):
-    """Of train as a whole, or of the share of its 200 texts that is trained on."""
     shutil.copytree(demo_corpus, tmp_path / "corpus")
     manifest = tmp_path / "corpus" / "manifest.json"
     content = json.loads(manifest.read_text())
@@ -215,7 +212,6 @@ def test_few_words_are_learnt_with_other_dropout_and_batches(
 
 
 def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path):
-    """On the CPU in full precision, whatever the config has, which is for a GPU."""
     train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU)
     nlp = spacy.load(tmp_path / "model")
     assert nlp.config.interpolate()["components"]["ner"]["model"]["tok2vec"]["mixed_precision"] is False
@@ -243,7 +239,6 @@ def texts_of(split: Path) -> set[str]:
 
 @pytest.mark.guarantee("seen-texts")
 def test_a_test_set_of_another_salt_is_known_to_have_been_trained_on(merging):
-    """The same texts, split otherwise."""
     spans = [{"start": 0, "end": 3, "label": "PER"}]
     merging.add("people", ["PER"], [{"text": f"Ann saw {n} dogs.", "spans": spans} for n in range(40)])
     merging.run("before", dev_ratio=0.2, test_ratio=0.2)
@@ -262,8 +257,7 @@ def test_a_pipeline_of_another_language_is_refused(demo_corpus):
 
 
 def test_a_training_leaves_no_garbage_to_others(demo_corpus, tiny_bert, tmp_path, monkeypatch):
-    """The process that prepares batches is forked without the cycles that a training has left, which may have memory
-    of a GPU; and after a training, collection finds its own."""
+    """Garbage in a forked process may hold memory of a GPU."""
     shims, frozen = [], []
     make, open_background = run.make_pipeline, run.open_background
 

@@ -1,5 +1,3 @@
-"""Small trainings, and what they leave."""
-
 import gc
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +46,7 @@ def losses(folder: Path) -> list[float]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """What a training has left, by path, but for the config, which names the curve's path, its record, and links."""
+    """Return a training's files by path, except its config (it names the curve's path), its record, and links."""
     paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("config.cfg", RECORD)]
     paths = [path for path in paths if "model.checkpoint" not in path.parts]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}

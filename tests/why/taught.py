@@ -1,4 +1,4 @@
-"""A pipeline that is taught in a second, and saved where a project has it."""
+"""A pipeline taught in a second, where a project has it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Why a pipeline predicts a span: which annotated spans of train speak most for it, and where they are."""
+"""Annotated spans that speak for a prediction."""
 
 import json
 import re
@@ -78,7 +78,6 @@ def test_each_predicted_span_has_ten_spans_of_train_with_their_places_and_no_nam
 
 
 def test_the_scores_are_the_cosines_of_all_gradients(project):
-    """Of all spans of train, computed text by text."""
     nlp = load_pipeline(project / "training/cpu/model-best")
     ner = nlp.get_pipe("ner")
     [[found]] = explain(project / "training/cpu/model-best", project / "corpus", [TEXT])
@@ -98,7 +97,6 @@ def test_the_scores_are_the_cosines_of_all_gradients(project):
 
 
 def test_of_nested_spans_of_a_label_the_longest_is_named_as_it_is_the_one_learned(merging):
-    """Tokens are counted through all docs."""
     nested = [task("big red cat", (4, 7), (0, 7), (8, 11)), task("old dog", (4, 7))]
     merging.add("a", ["A"], nested)
     merging.add("b", ["B"], [task("big red cat", (4, 7), label="B")])
@@ -147,7 +145,6 @@ def test_a_text_without_a_predicted_span_says_so_and_a_time_is_no_line(project):
 
 
 def test_the_report_has_the_line_that_asks_for_an_error(project):
-    """Its argument is quoted for a shell, and names no text."""
     out = project / "report.html"
     evaluate_pipeline(
         Path("training/cpu/model-best"), Path("corpus/test"), Path("metrics/cpu.json"), tables=Path("training/cpu")

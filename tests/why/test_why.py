@@ -1,5 +1,3 @@
-"""What became of an annotation, and why: the command answers as a reader of the tables would."""
-
 import re
 import unicodedata
 from pathlib import Path
@@ -88,7 +86,6 @@ def test_a_span_that_a_decision_removed_names_its_line_and_a_question_without_a_
 
 
 def test_a_span_that_a_review_overruled_names_the_review_and_what_stands_instead(merging):
-    """Of two reviews the later one counts; without one, the policy decides."""
     for name, spans in (("ann", [(0, 3)]), ("bob", [(0, 7), (9, 12)])):
         merging.add(name, ["A"], [task("big cat, owl", *spans, _annotator_id=name), task("a cat", (2, 5))])
     reviews = [
@@ -193,7 +190,6 @@ def test_words_of_a_text_that_is_not_in_the_corpus_are_looked_up_in_the_sources(
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_words_are_found_however_their_characters_are_composed(merging, form):
-    """In Vietnamese, a letter is one to three characters, which look alike."""
     places = ["Hu\u1ebf", "Hu\u00ea\u0301", "Hue\u0302\u0301", "Hue"]
     rows = [task(f"{place} {n}", (0, len(place), "PLACE")) for n, place in enumerate(places)]
     merging.add("place", ["PLACE"], rows)
@@ -246,7 +242,6 @@ def test_problems_are_listed_with_data_set_place_reason_and_details(merged):
 
 
 def test_every_reason_says_what_decides():
-    """Of nothing to decide, and of spans whose row says it, it is empty."""
     assert DECIDERS.keys() == {*Reason}
     inside = {reason for reason in Reason if reason.startswith("in ")}
     assert {reason for reason, said in DECIDERS.items() if not said} == {Reason.MERGED, Reason.ENTITY, *inside}
@@ -284,7 +279,6 @@ def test_without_a_merge_the_error_says_to_run_it(tmp_path):
 
 
 def test_a_text_is_found_in_its_partition_and_beside_the_tables(demo_corpus):
-    """The corpus has several partitions of each split."""
     assert len([*demo_corpus.glob("train/*.spacy")]) > 2
     seen = 0
     for group, docs in read_groups_with_docs(demo_corpus):
@@ -298,7 +292,6 @@ def test_a_text_is_found_in_its_partition_and_beside_the_tables(demo_corpus):
 
 
 def test_each_span_of_a_corpus_can_be_told_of(merged):
-    """Whatever became of a row or span, its place finds it."""
     corpus: Path = merged.root / "corpus"
     settings = msgspec.to_builtins(Settings())
     for group in read_groups(corpus):

@@ -1,5 +1,3 @@
-"""Several answers to one question: in several files of a dataset, in copies of it, and of opposite verdicts."""
-
 import json
 from collections import Counter
 from functools import partial
@@ -95,7 +93,6 @@ def test_times_that_contradict_the_order_of_the_files_are_said(merging):
 )
 @pytest.mark.parametrize(("duplicates", "one"), [("latest", True), ("union", True), ("latest", False)])
 def test_of_opposite_verdicts_on_a_span_the_later_of_a_data_set_counts(merging, first, second, kept, duplicates, one):
-    """Between datasets, or if the union is asked for, it is for the policy `conflicts`."""
     for name, rows in {"a": [first, second]}.items() if one else {"a": [first], "b": [second]}.items():
         merging.add(name, ["A"], rows)
     opposite = not (first["_view_id"] == "ner" and second == answer(_timestamp=300))
@@ -110,7 +107,7 @@ def test_of_opposite_verdicts_on_a_span_the_later_of_a_data_set_counts(merging, 
 
 
 def test_a_copy_of_a_data_set_is_no_second_vote(merging):
-    """A database beside its export, or a copy under another name; an empty answer to other labels is none."""
+    """A database beside its export, a copy under another name, an empty answer to other labels."""
     rows = [answer(ZOE, _timestamp=1, _session_id="a-ann"), answer(_timestamp=2, _session_id="a-bob")]
     merging.add("a", ["A"], rows)
     for name, labels, same in (("b", ["A"], 2), ("c", ["A", "B"], 2), ("d", ["C"], 0)):
@@ -123,7 +120,6 @@ def test_a_copy_of_a_data_set_is_no_second_vote(merging):
 
 @pytest.mark.parametrize("name", ["a-may", "z-may"])
 def test_an_earlier_copy_of_a_data_set_brings_nothing_back(merging, name):
-    """Whatever its name: the answers of the dataset that has the latest about a text are kept."""
     rows = {name: [answer(ZOE, LABS, _timestamp=1)], "org": [answer(ZOE, LABS, _timestamp=1), answer(_timestamp=3)]}
     for own in sorted(rows):
         merging.add(own, ["A"], rows[own])

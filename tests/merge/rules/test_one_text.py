@@ -1,4 +1,4 @@
-"""The merge of one text, where the oracle doesn't look: absent labels, splits, agreement."""
+"""The merge of one text, where the oracle doesn't look."""
 
 import pytest
 
@@ -31,7 +31,6 @@ def test_a_text_is_complete_for_labels_that_are_absent_from_its_data_set(merging
 
 
 def test_what_an_export_of_an_earlier_merge_did_not_cover_stays_uncovered(merging):
-    """A span of an unannotated label is impossible."""
     uncovered = {"Place": "partial", "Reagent": "none"}
     merging.add("a", ["Amount", "Place", "Reagent"], [task(TEXT, JORDAN, WATER, _labelwise_uncovered=uncovered)])
     assert merging.run().spans == {"entity": 1, "invalid": 1}
@@ -50,7 +49,6 @@ def test_tokens_that_a_span_without_boundaries_touches_are_not_known_to_be_outsi
     ("overlap", "kept"), [("longest", ["mL of Jordan", "water"]), ("first", ["Add 5 mL", "Jordan", "water"])]
 )
 def test_which_of_overlapping_spans_are_entities(overlap, kept, merging):
-    """Of two datasets, the one declared first and the other."""
     merging.add("a", ["A"], [task(TEXT, (0, 8), (12, 18), (19, 24), meta={"doc": "a.txt"})])
     merging.add("b", ["B"], [task(TEXT, (6, 18, "B"))])
     merging.run(policies=Policies(overlap=overlap))
@@ -103,7 +101,6 @@ def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others(merg
 
 @pytest.mark.parametrize("settings", [{}, {"split_by": "place", "by": ["place"]}])
 def test_an_answer_of_another_declared_split_changes_no_byte_of_its_text(settings, merging):
-    """Document and `meta` of the new answer sort before the other's, and don't count."""
     merging.add("test", ["A"], [task(TEXT, (4, 8), meta={"doc": "b", "place": "y"})], split="test")
     merging.run("alone", **settings)
     merging.add("new", ["A"], [task(TEXT, (4, 6), meta={"doc": "a", "place": "x"})], split="train")

@@ -1,5 +1,3 @@
-"""The policy `duplicates` of an entry governs the entry's own answers."""
-
 from pathlib import Path
 
 import pytest
@@ -30,7 +28,6 @@ LATEST = DataSet(name="c", labels=("X",), duplicates="latest")
     ],
 )
 def test_a_data_set_chooses_among_its_own_answers_first(datasets, policy, kept):
-    """All answers are one person's, in the order of their times."""
     answers = [make_answer(n, Task(n, "text", when=float(n)), dataset, FILE) for n, dataset in enumerate(datasets)]
     assert [one.number for one in choose_duplicates(answers, policy)] == kept
 
@@ -39,7 +36,6 @@ def test_a_data_set_chooses_among_its_own_answers_first(datasets, policy, kept):
     ("own", "lost", "gold"), [("", "superseded", False), ("latest", "superseded", False), ("union", "conflict", True)]
 )
 def test_verdicts_on_a_span_are_chosen_by_it_too(own, lost, gold):
-    """With `union`, both stand, and `conflicts` decides between them."""
     dataset = DataSet(name="a", labels=("X",), duplicates=own)
     tasks = [
         Task(n, "text", (Span(0, 4, "X"),), (), verdict, "binary") for n, verdict in enumerate(["accept", "reject"])
