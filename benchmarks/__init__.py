@@ -1,4 +1,4 @@
-"""What measures speed and memory; README.md here has the results, each with its command."""
+"""Benchmarks of F1, speed and memory; README.md lists them."""
 
 from labelwise.base.environment import configure
 

@@ -1,8 +1,7 @@
-"""How good is the corpus of several annotators who make slips: python -m benchmarks.annotators assets/wnut2020_wlp/dev
+"""F1 of a corpus merged from several annotators with slips: python -m benchmarks.annotators assets/wnut2020_wlp/dev
 
-Each has the gold of a brat corpus with different slips: of every hundred spans, some are missing, some lose or gain
-a word at one end, and some are no entities. F1 is of the merged entities against the gold, over all
-labels, with three seeds.
+Each annotator has the gold of a brat corpus with different slips. F1 is of the merged entities against the gold, over
+all labels, with three seeds.
 """
 
 import json
@@ -33,7 +32,7 @@ Place = tuple[int, int]  # of a word, in characters
 
 
 class Slips(NamedTuple):
-    """The share of spans that an annotator leaves out, shifts by a word, and adds."""
+    """Shares of spans that an annotator misses, shifts by a word, and adds."""
 
     missed: float
     shifted: float
@@ -57,7 +56,7 @@ def write_tasks(
 
 
 def merge(folder: Path, policy: str) -> dict[str, set[SpanKey]]:
-    """Merge datasets, and return the entities of each text."""
+    """Merge datasets; return the entities by text."""
     settings = Settings(annotators=policy, dev_ratio=0, test_ratio=0, near_duplicates="off")
     merge_data([folder / "datasets.yml"], folder / "corpus", settings)
     files = find_partitions(folder / "corpus/train")
@@ -65,7 +64,7 @@ def merge(folder: Path, policy: str) -> dict[str, set[SpanKey]]:
 
 
 def slip(text: str, spans: set[SpanKey], labels: list[str], rng: random.Random, how: Slips) -> Iterator[SpanKey]:
-    """Yield what an annotator marks."""
+    """Yield an annotator's spans."""
     words = list(word_places(text))
     for start, end, label in sorted(spans):
         if rng.random() >= how.missed:
@@ -86,7 +85,7 @@ def shift(words: list[Place], span: SpanKey, rng: random.Random) -> SpanKey:
 
 
 def word_places(text: str) -> Iterator[Place]:
-    """Yield where the words of a text are, between white space."""
+    """Yield the offsets of words between white space."""
     start = 0
     for word in text.split():
         start = text.index(word, start)
@@ -95,7 +94,7 @@ def word_places(text: str) -> Iterator[Place]:
 
 
 def f_of(found: dict[str, set[SpanKey]], gold: dict[str, set[SpanKey]]) -> float:
-    """Compute F1 of the entities of texts."""
+    """Compute F1 of entities by text."""
     labels = sorted({label for spans in gold.values() for *_, label in spans})
     counts = [count_spans(spans, found[text], labels) for text, spans in gold.items()]
     return score_table(np.sum(counts, 0), labels).f or 0.0
@@ -107,7 +106,7 @@ def main(
     shifted: Annotated[float, typer.Option(help="Share of the spans that are shifted by a word")] = 0.1,
     added: Annotated[float, typer.Option(help="Spans that are added, as a share")] = 0.05,
 ) -> None:
-    """Merge what two and three people marked, by each policy, and store the result."""
+    """Merge two and three people's annotations by each policy, and store the result."""
     how, rows = Slips(missed, shifted, added), list[list[Cell]]()
     with TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""Answers to single predicted spans against fully annotated texts, in equal seconds of annotation: which teaches more?
+"""Answers to single predicted spans against full annotation, in equal seconds.
 
     python -m benchmarks.binary_answers --corpus assets/prodigy_jsonl/food_data.jsonl
 
@@ -39,7 +39,7 @@ COLUMNS |= {"seeds": ",", "F1": ".3f", "macro F1": ".3f", "gain over texts, F1":
 
 
 class Scores(NamedTuple):
-    """The annotation so far, and F1 and macro F1 on test of a pipeline trained on it."""
+    """The annotation so far, and F1 and macro F1 on test after training on it."""
 
     texts: int
     answers: int
@@ -49,7 +49,7 @@ class Scores(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A corpus for one seed: fully annotated tasks of each split, in random order, and its labels."""
+    """Fully annotated tasks of each split, in random order, and their labels."""
 
     train: list[Task]
     dev: list[Task]
@@ -58,7 +58,7 @@ class Data(NamedTuple):
 
 
 def read_data(corpus: Path, folder: Path, seed: int) -> Data:
-    """Read a corpus; the order of train is another for each seed."""
+    """Read a corpus; the seed orders train."""
     rest, test = read_tasks(corpus, folder)
     rest = [*{task["text"]: task for task in rest}.values()]
     dev = [task for task in rest if chance("dev", task["text"]) < DEV]
@@ -68,10 +68,7 @@ def read_data(corpus: Path, folder: Path, seed: int) -> Data:
 
 
 def train(data: Data, texts: int, answers: Sequence[Task], folder: Path, seed: int) -> Scores:
-    """Merge the first texts of train and the answers, train on them, and score test.
-
-    folder (Path): folder for the corpus and the pipeline.
-    """
+    """Merge the first texts of train and the answers, train, and score test."""
     datasets = {"train": data.train[:texts], "dev": data.dev, "test": data.test}
     entries = [{"name": name, "labels": data.labels, "kind": "complete", "split": name} for name in datasets]
     if answers:
@@ -87,7 +84,7 @@ def train(data: Data, texts: int, answers: Sequence[Task], folder: Path, seed: i
 
 
 def answer(data: Data, texts: int, before: Sequence[Task], model: Path, folder: Path, count: int) -> list[Task]:
-    """Answer the least certain spans of a pipeline in the other texts of train, except answered ones (`before`).
+    """Answer a pipeline's least certain spans in unannotated texts, except answered ones (`before`).
 
     count (int): answers to all labels, shared out equally.
     """
@@ -113,7 +110,7 @@ def answer(data: Data, texts: int, before: Sequence[Task], model: Path, folder: 
 def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) -> dict[tuple[int, str], Scores]:
     """Annotate and train in rounds, by both ways.
 
-    RETURNS (dict): by minutes of annotation since the start, and way; as kept, if an earlier call has ended.
+    RETURNS (dict): by minutes of annotation since the start, and way; an earlier call's, if it has ended.
     """
     kept = folder / "scores.json"
     if kept.exists():

@@ -2,7 +2,7 @@
 
     python -m benchmarks.cluster              # 200,000 texts of 10 words: half an hour on two cores
 
-Fails if the bytes differ. The environment needs `distributed`.
+Fails if the bytes differ. Needs `distributed`.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ STEPS, FILES, WORDS = 100, 20, 10
 
 @contextmanager
 def cluster(workers: int) -> Any:
-    """Start a scheduler and workers, and name the scheduler in the environment; nothing for 0 workers."""
+    """Start a scheduler and workers, and set the scheduler's address in the environment; nothing for 0 workers."""
     if not workers:
         yield
         return
@@ -48,7 +48,7 @@ def cluster(workers: int) -> Any:
 
 
 def write_texts(folder: Path, texts: int) -> None:
-    """Write texts of random words to FILES files of JSONL, unless that is done."""
+    """Write random texts to FILES files of JSONL, unless they exist."""
     if folder.exists():
         return
     folder.mkdir(parents=True)
@@ -60,7 +60,7 @@ def write_texts(folder: Path, texts: int) -> None:
 
 
 def digest(folder: Path, kinds: tuple[str, ...]) -> str:
-    """Digest the files of some kinds in a folder."""
+    """Digest a folder's files of some kinds."""
     found = hashlib.sha256()
     for path in sorted(path for kind in kinds for path in folder.rglob(kind)):
         found.update(path.read_bytes())

@@ -1,7 +1,4 @@
-"""The honest baseline of `f1`: a CRF with the features of twenty years ago, on the same Docs as the recognizers.
-
-It is python-crfsuite's, which only the development environment has. Its two penalties are chosen on dev.
-"""
+"""The CRF baseline of `f1` (python-crfsuite), on the same Docs as the recognizers; dev chooses its two penalties."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +18,7 @@ Entities = set[tuple[int, int, str]]  # start and end in tokens, and the label
 
 
 def features_of(words: list[str]) -> list[list[str]]:
-    """List the features of each token: of it, of two neighbours on each side, and of pairs of neighbours."""
+    """Return each token's features: its own, of two neighbors on each side, and of pairs of neighbors."""
     forms = [forms_of(word) for word in words]
     lowered = ["", *(word.lower() for word in words), ""]
     found = []
@@ -39,7 +36,7 @@ def features_of(words: list[str]) -> list[list[str]]:
 
 
 def forms_of(word: str) -> list[str]:
-    """List a word's features: itself, its shape, and up to four first and last characters."""
+    """Return a word, its shape, and its first and last one to four characters."""
     lowered = word.lower()
     kinds = ("X" if sign.isupper() else "x" if sign.isalpha() else "d" if sign.isdigit() else sign for sign in word[:8])
     affixes = [f"{name}={part}" for n in range(1, 5) for name, part in (("pre", lowered[:n]), ("suf", lowered[-n:]))]
@@ -47,20 +44,20 @@ def forms_of(word: str) -> list[str]:
 
 
 def trigrams(word: str) -> list[str]:
-    """List all three successive characters of a word, with its limits."""
+    """Return the trigrams of a word with its limits."""
     limited = f"<{word.lower()}>"
     return [limited[start : start + 3] for start in range(len(limited) - 2)]
 
 
 def tags_of(stored: StoredDoc) -> list[str]:
-    """List the BIO tags of a text's entities."""
+    """Return BIO tags of a text's entities."""
     begins = {BEGIN: "B", INSIDE: "I"}
     pairs = zip(stored.iob.tolist(), stored.labels.tolist(), strict=True)
     return [f"{begins[iob]}-{stored.strings[label]}" if iob in begins else "O" for iob, label in pairs]
 
 
 def entities_of(tags: list[str]) -> Entities:
-    """Find the entities of BIO tags; an I that continues no entity of its label begins one."""
+    """Decode BIO tags; an I that continues no entity of its label begins one."""
     found, start = set(), 0
     for place, (before, tag) in enumerate(pairwise(["O", *tags, "O"])):
         label = before[2:]
@@ -72,10 +69,9 @@ def entities_of(tags: list[str]) -> Entities:
 
 
 class Crf(NamedTuple):
-    """The CRF whose penalties dev chose.
+    """The CRF with the best penalties on dev.
 
-    find (Callable): finds the entities of a text.
-    seconds (float): CPU seconds of its training; the others cost the same each.
+    seconds (float): CPU seconds of its training.
     penalties (str): L1 and L2.
     """
 
@@ -85,9 +81,9 @@ class Crf(NamedTuple):
 
 
 def train_crf(texts: Sequence[StoredDoc], dev: Sequence[StoredDoc], file: Path) -> Crf:
-    """Train a CRF with each pair of penalties, and return the best one on dev.
+    """Train a CRF with each pair of penalties; return the best one on dev.
 
-    file (Path): for the CRFs, with a suffix each.
+    file (Path): prefix of the CRFs' files.
     """
     began = time.process_time()
     rows = [(features_of(words_of(stored)), tags_of(stored)) for stored in texts]
@@ -113,5 +109,5 @@ def train_crf(texts: Sequence[StoredDoc], dev: Sequence[StoredDoc], file: Path) 
 
 
 def words_of(stored: StoredDoc) -> list[str]:
-    """List the words of a text."""
+    """Return a text's tokens."""
     return [stored.strings[word] for word in stored.words.tolist()]

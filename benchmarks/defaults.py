@@ -1,12 +1,12 @@
-"""Which batches, dropout and steps should a config have, by the words in train? And when does a fit on dev help?
+"""Batches, dropout and steps by the words of train; when does a fit on dev help?
 
     python -m benchmarks.defaults
     python -m benchmarks.defaults --test
 
-Each setting is trained on the first texts of several corpora, for one seed after the other, and scored on a quarter of
-the texts of train that is held out for this choice. dev has an eighth of the texts trained on, as in a project. The
-scores on test are shown with `--test` alone, once the choice is made. Each training's results are kept in
-`build/defaults`: an interrupted sweep resumes, and `benchmarks.fitted` draws devs from them.
+Trains each setting on the first texts of several corpora, seed after seed, and scores it on a quarter of the texts of
+train, held out for this choice. dev has an eighth of the texts trained on, as in a project. Only `--test` shows scores
+on test, once the choice is made. Results of trainings are in `build/defaults`: an interrupted sweep resumes, and
+`benchmarks.fitted` draws devs from them.
 """
 
 import math
@@ -45,12 +45,12 @@ CELLS = (  # corpora with numbers of texts; 0 for all
 
 
 class Setting(NamedTuple):
-    """The keys of a config that are tried.
+    """Keys of a config to try.
 
     size (int): words of a batch.
     max_words (int): tokens at which texts are cut; 0 for never.
-    epochs, least, most (int): epochs, and the limits of their steps.
-    words (tuple): least and most words of train with which it is tried.
+    epochs, least, most (int): epochs, and limits of their steps.
+    words (tuple): range of words of train for this setting.
     """
 
     size: int
@@ -80,12 +80,12 @@ class Run(NamedTuple):
     """A training's results on the held-out texts, by shift of the tag O.
 
     counts (np.ndarray): shape (shifts, texts, labels, 3); see `counts.count_spans`.
-    test (np.ndarray): the same of the texts of test, without a shift and with `fitted`.
-    labels, p, right, numbers (np.ndarray): shape (spans,), of the spans found without a shift: label, probability,
-        whether it is right, and the number of its text, from 1.
-    fitted (float): the shift that training chose on dev; 0 since none is chosen.
+    test (np.ndarray): the same on test, without a shift and with `fitted`.
+    labels, p, right, numbers (np.ndarray): shape (spans,), of spans found without a shift: label, probability,
+    whether it is right, and its text's number, from 1.
+    fitted (float): shift chosen on dev; 0 since none is chosen.
     seconds (float): CPU seconds of training.
-    words (int): of train.
+    words (int): words of train.
     """
 
     counts: np.ndarray
@@ -142,13 +142,13 @@ def train(recipe: TrainingConfig, words: int, test: Path, file: Path) -> Run:
 
 
 def read_run(file: Path) -> Run:
-    """Read what a training found."""
+    """Read a training's results."""
     with np.load(file) as kept:
         return Run(*(kept[name] for name in Run._fields))
 
 
 def describe(corpus: Path, texts: int, setting: Setting, config: str, *, before: bool) -> tuple[TrainingConfig, int]:
-    """Describe a training on the first texts of train, with a dev of an eighth of their number, and count its words."""
+    """Return a training on the first texts of train, with a dev of an eighth of their number, and its words."""
     stored = [len(doc) for file in find_partitions(corpus / "train") for doc in read_stored_docs(file)]
     texts = min(texts or len(stored), len(stored))
     words = sum(stored[:texts])
@@ -164,7 +164,7 @@ def describe(corpus: Path, texts: int, setting: Setting, config: str, *, before:
 
 
 def scores_of(runs: Sequence[Run], *, test: bool) -> np.ndarray:
-    """Compute F1 and the mean of the labels' F1 of each run, with the shift that training chose, shape (runs, 2)."""
+    """Compute F1 and macro F1 of each run, with the shift chosen on dev, shape (runs, 2)."""
     counts = [run.test[int(run.fitted < 0)] if test else run.counts[SHIFTS.index(float(run.fitted))] for run in runs]
     return f_scores(np.stack([one.sum(0) for one in counts]))[:, -2:]
 
@@ -172,7 +172,7 @@ def scores_of(runs: Sequence[Run], *, test: bool) -> np.ndarray:
 def rows_of(runs: dict[tuple[str, int, str], list[Run]], *, test: bool) -> list[list[Cell]]:
     """Make a row of each cell and setting: medians and ranges of the seeds, and mean gains over the first setting.
 
-    The last row is the mean gain of the rule, over cells, with its 95% interval.
+    The last row is the rule's mean gain over cells, with its 95% interval.
     """
     rows: list[list[Cell]] = []
     gains: list[list[float]] = []

@@ -1,10 +1,10 @@
-"""F1 on dev against F1 of the same texts when they aren't dev: by how much does choosing the best step raise it?
+"""F1 on dev against F1 of the same texts when they aren't dev: how much does choosing the best step raise it?
 
     python -m benchmarks.dev_optimism --corpus assets/prodigy_jsonl/food_data.jsonl
 
-Two halves, A and B, of the held-out texts take turns: the same training, with the same seed, chooses its best step and
-its calibration once on A and once on B. The gain of A is its F1 in the first training less that in the second one, so
-neither the difficulty of the texts nor the seed is in it.
+The same training, with the same seed, chooses its best step and its calibration once on half A of the held-out texts
+and once on half B. A's gain is its F1 in the first training minus that in the second, so neither the texts' difficulty
+nor the seed is in it.
 """
 
 import json
@@ -29,7 +29,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, size: int, held: int) -> lis
     """Train twice on random texts, with dev A and with dev B.
 
     size, held (int): texts of train, and of each half.
-    RETURNS (list): by half, its F1 as dev, and when the other half is dev; an earlier call's, if it has ended.
+    RETURNS (list): by half, F1 as dev and as held-out texts; an earlier call's, if it has ended.
     """
     kept = folder / "scores.json"
     if kept.exists():

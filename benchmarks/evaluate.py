@@ -1,10 +1,8 @@
-"""Time and memory of evaluating: three times the texts should take the same memory.
+"""Time and memory (peak of all processes, PSS) of evaluation: fails if three times the texts take more memory.
 
     python -m benchmarks.evaluate                # 5,000 and 15,000 texts of 300 words and 20 labels: ten minutes
 
 Fewer texts take less memory: the vocabulary, and a partition's rows, grow to their limits first.
-
-Memory is the peak of all processes, PSS.
 """
 
 from pathlib import Path

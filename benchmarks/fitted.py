@@ -1,9 +1,9 @@
-"""How many entities does dev need before fitting there helps: a shift of "outside", and calibration?
+"""How many entities does dev need before a fit helps (a shift of "outside", calibration)?
 
     python -m benchmarks.fitted
 
-Draws devs of several sizes from the texts that `benchmarks.defaults` has held out, fits on each, and measures on the
-held-out texts that weren't drawn. It trains nothing.
+Draws devs of several sizes from the held-out texts of `benchmarks.defaults`, fits on each, and measures on the
+others. It trains nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ MIN_PROBABILITY = 0.9
 
 
 class Draw(NamedTuple):
-    """A dev, and the texts that are left.
+    """A dev, and the other texts.
 
     dev, rest (np.ndarray): numbers of texts, from 0.
     """
@@ -35,9 +35,9 @@ class Draw(NamedTuple):
 
 
 def draw_devs(spans: np.ndarray, wanted: int, seed: int) -> Iterator[Draw]:
-    """Yield devs with these numbers of spans, where enough texts are left.
+    """Yield devs with this number of spans, if enough texts remain.
 
-    spans (np.ndarray): shape (texts,).
+    spans (np.ndarray): spans of each text, shape (texts,).
     """
     rng = np.random.default_rng((seed, wanted))
     for _ in range(DRAWS):
@@ -48,7 +48,7 @@ def draw_devs(spans: np.ndarray, wanted: int, seed: int) -> Iterator[Draw]:
 
 
 def gains_of_shift(run: Run, wanted: int) -> Iterator[np.ndarray]:
-    """Yield the gains in F1 and macro F1 by the shift that each dev chooses, shape (2,)."""
+    """Yield each dev's gains in F1 and macro F1 by its shift, shape (2,)."""
     for dev, rest in draw_devs(run.counts[0, ..., 2].sum(1), wanted, 0):
         chosen = int(f_scores(run.counts[:, dev].sum(1))[:, -2:].mean(1).argmax())  # by (shifts, labels, 3)
         yield np.diff(f_scores(run.counts[[0, chosen]][:, rest].sum(1))[:, -2:], axis=0)[0]
@@ -75,7 +75,7 @@ def errors_of(run: Run, wanted: int) -> Iterator[list[float]]:
 def collect(
     runs: dict[Group, list[Run]], measure: Callable[[Run, int], Iterator[Any]]
 ) -> Iterator[tuple[list[Cell], np.ndarray]]:
-    """Yield the beginning of a row, and its draws, shape (draws, measures)."""
+    """Yield the first cells of a row, and its draws, shape (draws, measures)."""
     for (place, texts, setting), found in runs.items():
         for wanted in SPANS:
             if drawn := [draw for run in found for draw in measure(run, wanted)]:

@@ -1,9 +1,9 @@
-"""*Fix*, replayed on gold with planted errors: what does the review of suspected errors bring in equal minutes?
+"""*Fix*, replayed on gold with planted errors: the gain of reviewing suspected errors, in equal minutes.
 
     python -m benchmarks.fix_errors --corpus assets/wnut2020_wlp
 
 Half of the texts of train are annotated, the others are new. In the annotated ones and in dev, some spans are deleted,
-relabelled, or moved by a word at one end; test is clean. Each way continues for equal minutes, and trains `cpu` again:
+relabeled, or moved by a word at one end; test is clean. Each way continues for equal minutes, and trains `cpu` again:
 
     cases           review the cases of `check`, in the order of the report
     random texts    correct random texts
@@ -57,7 +57,7 @@ class Planted(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The reviewed cases and texts, planted and corrected errors, and F1 on test, if trained."""
+    """Numbers of reviewed cases and texts, planted and corrected errors, and F1 on test, if trained."""
 
     cases: int
     accepted: int
@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
 
 
 class Kept(msgspec.Struct):
-    """Outcomes by way, CPU seconds, and the errors of each label that isn't ready, on dev."""
+    """Outcomes by way, CPU seconds, and errors on dev of labels that aren't ready."""
 
     outcomes: dict[str, Outcome] = {}
     seconds: float = 0
@@ -76,12 +76,12 @@ class Kept(msgspec.Struct):
 
 
 def spans_of(tasks: Iterable[Task]) -> Annotation:
-    """Return the spans of each text."""
+    """Return spans by text."""
     return {task["text"]: {(span["start"], span["end"], span["label"]) for span in task["spans"]} for task in tasks}
 
 
 def as_tasks(tasks: Iterable[Task], spans: Annotation) -> list[Task]:
-    """Make tasks of texts with other spans."""
+    """Return tasks with other spans."""
     names = ("start", "end", "label")
     return [
         {"text": text, "spans": [dict(zip(names, span, strict=True)) for span in sorted(spans[text])]}
@@ -90,7 +90,7 @@ def as_tasks(tasks: Iterable[Task], spans: Annotation) -> list[Task]:
 
 
 def plant(gold: Annotation, labels: Sequence[str], rng: random.Random) -> list[Planted]:
-    """Delete, relabel or move some spans; one label can't be relabelled."""
+    """Delete, relabel or move some spans; one label can't be relabeled."""
     planted = []
     for text, spans in gold.items():
         words = [*word_places(text)]
@@ -104,7 +104,7 @@ def plant(gold: Annotation, labels: Sequence[str], rng: random.Random) -> list[P
 
 
 def with_errors(gold: Annotation, planted: Iterable[Planted]) -> Annotation:
-    """Return gold with its planted errors."""
+    """Apply planted errors to gold."""
     found = {text: {*spans} for text, spans in gold.items()}
     for text, right, wrong in planted:
         found[text] = found[text] - {right} | wrong
@@ -112,7 +112,7 @@ def with_errors(gold: Annotation, planted: Iterable[Planted]) -> Annotation:
 
 
 def find_costs(trained: Trained) -> dict[str, int]:
-    """Count the errors of each label that isn't ready, by which the report orders its cases."""
+    """Count the errors of each label that isn't ready; they order the report's cases."""
     rows = advise(trained.metrics, None, "cpu", 0.8, {}, trained.merge).rows
     return {row.label: row.total for row, _ in rows if row.verdict != "ready"}
 
@@ -125,7 +125,7 @@ def list_cases(corpus: Path, out: Path, costs: Mapping[str, int]) -> list[Case]:
 
 
 def review(cases: Iterable[Case], found: Annotation, gold: Annotation) -> int:
-    """Answer cases by gold, and change the annotation; return how many were accepted."""
+    """Answer cases by gold, and change the annotation; return the number of accepted ones."""
     texts, accepted = {text_key(text).hex(): text for text in found}, 0
     for case in cases:
         text = texts[case["key"]]
@@ -137,7 +137,7 @@ def review(cases: Iterable[Case], found: Annotation, gold: Annotation) -> int:
 
 
 def correct(texts: Sequence[str], minutes: float, found: Annotation, gold: Annotation, per_span: float) -> int:
-    """Correct the first texts, as many as fit into the minutes; return their number."""
+    """Correct the first texts that fit into the minutes; return their number."""
     for number, text in enumerate(texts):
         minutes -= len(text.split()) / READ_PER_MINUTE + len(gold[text] - found[text]) * per_span
         if minutes < 0:
@@ -147,9 +147,9 @@ def correct(texts: Sequence[str], minutes: float, found: Annotation, gold: Annot
 
 
 def run_seed(corpus: Path, folder: Path, seed: int, minutes: int, costs: Mapping[str, int] | None) -> Kept:
-    """Review or annotate, each way, and train; without the ways that an earlier call has ended.
+    """Review or annotate, each way, and train; skip ways that an earlier call has ended.
 
-    costs (Mapping[str, int] | None): of another seed, to count corrections alone, without training; see `find_costs`.
+    costs (Mapping[str, int] | None): another seed's, to count corrections without training; see `find_costs`.
     """
     file = folder / "kept.json"
     kept = msgspec.json.decode(file.read_bytes(), type=Kept) if file.exists() else Kept()
@@ -194,7 +194,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, minutes: int, costs: Mapping
 
 
 def make_rows(name: str, found: Sequence[dict[str, Outcome]]) -> list[list[Cell]]:
-    """Make the rows of a corpus, or of all: numbers are medians, gains are means with their interval."""
+    """Make the rows of a corpus, or of all: medians, and mean gains with their interval."""
     rows: list[list[Cell]] = []
     for way in WAYS:
         having = [(one[way], one[BASE]) for one in found if way in one]

@@ -1,11 +1,10 @@
-"""The first ten minutes on a GPU: which parts work, and how busy it is; step by step, the simplest first.
+"""Which parts work on a GPU, and how busy it is, step by step, the simplest first: ten minutes.
 
     make gpu && .venv-gpu/bin/python -m benchmarks.gpu
 
-Each step is a process; its result or error is a row of benchmarks/results/gpu.json as soon as it has ended.
-No hub is needed: the transformer has the shape of roberta-base, random weights, and a tokenizer that is
-trained here. So speed and memory are a real one's, and scores aren't. `--gpu-id -1 --tiny` tries what a CPU can, and
-writes nothing there.
+Each step is a process; its result or error is a row of benchmarks/results/gpu.json as soon as it has ended. No hub is
+needed: the transformer has the shape of roberta-base, random weights, and a tokenizer trained here. So speed and memory
+are real, and scores aren't. `--gpu-id -1 --tiny` tries what a CPU can, and doesn't write the results.
 """
 
 import math
@@ -41,7 +40,7 @@ COLUMNS = {"step": "", "seconds": ",.0f", "found": ""}
 
 
 def make_transformer(corpus: Path, folder: Path, *, tiny: bool) -> None:
-    """Make a transformer of roberta-base's shape, or a tiny one, and a tokenizer for a corpus."""
+    """Make a transformer of roberta-base's shape, or a tiny one, and its tokenizer."""
     from tokenizers import ByteLevelBPETokenizer
     from transformers import RobertaConfig, RobertaModel, RobertaTokenizerFast
 
@@ -63,9 +62,9 @@ def make_transformer(corpus: Path, folder: Path, *, tiny: bool) -> None:
 
 
 def run(*command: object) -> str:
-    """Run a command of Python's, and return what it prints.
+    """Run a Python command; return its output.
 
-    RAISES (RuntimeError): it failed; with the end of what it has said.
+    RAISES (RuntimeError): if it fails; has the end of its output.
     """
     given: dict[str, Any] = {"cwd": OUT, "env": ENVIRONMENT, "capture_output": True, "text": True}
     done = subprocess.run([sys.executable, *map(str, command)], **given, check=False)
@@ -75,7 +74,7 @@ def run(*command: object) -> str:
 
 
 def command(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int, **changed: Any) -> list[str]:
-    """Write the config of a training, whose keys have two underscores for a dot; return its command."""
+    """Write a training's config; return its command. Keys have two underscores for a dot."""
     config = load_config(CONFIG, interpolate=False)
     config["training"] |= {"max_steps": steps, "eval_frequency": steps}
     options = ["--corpus", corpus.absolute(), "--gpu-id", gpu_id]
@@ -95,7 +94,7 @@ def command(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int,
 
 
 def train(*given: Any, **changed: Any) -> str:
-    """Train some steps, and say where the time went; see `command`."""
+    """Train some steps; describe where the time went."""
     said = " ".join(run(*command(*given, **changed)).split())
     told = re.search(r"[\d,]+ words? in .*? per second", said)
     halved = said.count("out of memory at")
@@ -107,9 +106,9 @@ def train(*given: Any, **changed: Any) -> str:
 
 
 def resume(*given: Any, **changed: Any) -> str:
-    """Kill a training once it has a checkpoint, and resume it; see `command`.
+    """Kill a training once it has a checkpoint, and resume it.
 
-    RAISES (RuntimeError): it ended before, or it starts over.
+    RAISES (RuntimeError): if it ends before, or starts over.
     """
     arguments, checkpoint = command(*given, **changed), OUT / f"training/{given[0]}/model-best.checkpoint"
     remove(checkpoint)
@@ -127,9 +126,9 @@ def resume(*given: Any, **changed: Any) -> str:
 
 
 def train_in_less(corpus: str, transformer: str, gpu_id: str) -> None:
-    """Train in 60 % of the memory that a batch of short texts takes, besides what the process keeps.
+    """Train in 60 % of a batch of short texts' memory, besides what the process keeps.
 
-    RAISES (RuntimeError): the batch wasn't divided.
+    RAISES (RuntimeError): if the batch isn't divided.
     """
     import torch
 
@@ -155,20 +154,20 @@ def train_in_less(corpus: str, transformer: str, gpu_id: str) -> None:
 
 
 def losses(name: str) -> str:
-    """Read the losses that a training has logged last."""
+    """Read the last logged losses."""
     header, *_, last = [line.split("\t") for line in (OUT / f"plots/{name}.tsv").read_text().splitlines()]
     return ", ".join(f"{key} {value}" for key, value in zip(header, last, strict=True) if key.startswith("loss"))
 
 
 @contextmanager
 def measure_busy(gpu_id: int) -> Iterator[list[int]]:
-    """Measure the share of a block's time during which a GPU computes, in percent.
+    """Measure the percentage of a block's time during which a GPU computes.
 
-    PyTorch has the times of the kernels from CUPTI, which costs some time. What NVML calls utilization is 100 % of a
-    time during which a process merely has kernels to launch.
+    CUPTI times the kernels for PyTorch, at some cost. NVML's utilization is 100 % while a process merely has kernels to
+    launch.
 
-    gpu_id (int): negative for the CPU, where nothing is measured.
-    YIELDS (list[int]): the percent, at the end of the block; nothing without kernels.
+    gpu_id (int): negative for the CPU, which isn't measured.
+    YIELDS (list[int]): the percentage, after the block; nothing without kernels.
     """
     found: list[int] = []
     if gpu_id < 0:
@@ -216,7 +215,6 @@ def main(
     on_gpu = gpu_id >= 0
 
     def step(name: str, work: Callable[..., str], *given: Any, **options: Any) -> None:
-        """Take a step, and write what it found."""
         start = time.perf_counter()
         try:
             found = work(*given, **options)

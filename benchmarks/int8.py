@@ -1,4 +1,4 @@
-"""`small`, trained once and predicting in fp32 and in int8: what does int8 cost in F1, and how much faster is it?
+"""`small`, trained once and predicting in fp32 and in int8: F1 and speed.
 
     python -m benchmarks.int8 --corpus assets/prodigy_jsonl/food_data.jsonl
 

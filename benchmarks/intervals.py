@@ -1,11 +1,11 @@
-"""Does the 95% interval of F1 hold, however few the test texts are, and is the truth below it as rarely as it should?
+"""Coverage of the 95% interval of F1, by the number of test texts, and how often the truth is below it.
 
     python -m benchmarks.intervals
     python -m benchmarks.intervals --documents
 
-Texts of unequal difficulty, length and number of spans are drawn from a population whose F1 is known. A label is
-shipped by the lower end of its interval: how often the truth lies below that is what matters most. With `--documents`,
-texts are sentences of documents that differ in difficulty as much as the sentences of one do.
+Texts of unequal difficulty, length and number of spans are drawn from a population with known F1. The lower end of a
+label's interval decides whether it is ready: so the rate below it matters most. With `--documents`, texts are sentences
+of documents that differ in difficulty as much as the sentences of one do.
 """
 
 from typing import NamedTuple
@@ -23,14 +23,14 @@ POPULATION = 400_000
 
 
 class Coverage(NamedTuple):
-    """How often the truth is in the interval, and how often it is below."""
+    """How often the truth is in the interval, and how often below."""
 
     covered: float
     below: float
 
 
 def draw(rng: np.random.Generator, texts: int, ease: float | np.ndarray) -> np.ndarray:
-    """Draw right, predicted and gold spans of texts, of the shape (texts, 1, 3).
+    """Draw right, predicted and gold spans of texts, shape (texts, 1, 3).
 
     ease (float | np.ndarray): log-odds of a span to be found, on average, or for each text.
     """
@@ -42,7 +42,7 @@ def draw(rng: np.random.Generator, texts: int, ease: float | np.ndarray) -> np.n
 
 
 def simulate(texts: int, *, samples: int, seed: int) -> Coverage:
-    """Compute the interval of many samples of texts, as an evaluation does; those without one are left out."""
+    """Compute the interval of many samples of texts, as an evaluation does; skip those without one."""
     inside = below = used = 0
     for ease in EASE:
         rng = np.random.default_rng((seed, texts))

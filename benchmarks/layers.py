@@ -1,4 +1,4 @@
-"""`small` with the lowest layers of its transformer alone: how much F1 does it lose, and how much faster is it?
+"""`small` with only the lowest layers of its transformer: loss in F1, and gain in speed.
 
     python -m benchmarks.layers --corpus assets/wnut2020_wlp --longer assets/wnut2020_wlp
 
@@ -45,7 +45,7 @@ class Scores(NamedTuple):
 
 
 def score(model: Path, corpus: Path, seconds: float) -> Scores:
-    """Score a pipeline, and measure how fast it predicts test.
+    """Score a pipeline, and time its prediction of test.
 
     seconds (float): CPU seconds of its training.
     """
@@ -71,9 +71,9 @@ def take_words(tasks: Sequence[Task], words: int) -> list[Task]:
 
 
 def train(corpus: Path, out: Path, seed: int, steps: int, layers: int) -> Scores:
-    """Train `small` with its lowest layers, score it, and measure how fast it predicts test; or read the kept scores.
+    """Train and score `small` with its lowest layers; or read the kept scores.
 
-    out (Path): folder for the pipeline, which is deleted, and the scores.
+    out (Path): folder for the scores, and for the pipeline, which is deleted.
     """
     kept = out / "scores.json"
     if not kept.exists():
@@ -106,7 +106,7 @@ def taken_of(data: Data) -> dict[str, Sequence[Task]]:
 
 
 def row_of(name: str, texts: int, steps: int, layers: int, scores: list[Scores], whole: list[Scores]) -> list[Cell]:
-    """Make a row: medians of the seeds, with ranges, and each seed's gain in F1 over the training of all layers."""
+    """Make a row: medians and ranges of the seeds, and each seed's gain in F1 over all layers."""
     *f1, seconds, words = zip(*scores, strict=True)
     gains = " ".join(f"{own.f1 - other.f1:+.3f}" for own, other in zip(scores, whole, strict=True))
     cells = [spread(each) for each in f1]

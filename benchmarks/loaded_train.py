@@ -1,4 +1,4 @@
-"""The command `train`, with the batcher of `benchmarks.training_speed` and the readers of `benchmarks.loaders`."""
+"""`train`, with the batcher of `benchmarks.training_speed` and the readers of `benchmarks.loaders`."""
 
 import scripts  # noqa: F401  prepares the process
 

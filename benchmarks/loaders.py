@@ -33,7 +33,7 @@ LOADERS = {"in_memory": "benchmarks.InMemory.v1", "indexed": "benchmarks.Indexed
 
 @spacy.registry.readers("benchmarks.InMemory.v1")
 class InMemory(PartitionedCorpus):
-    """All texts are read once and held; spaCy's own way, which `spacy train` shows, holds their Examples, too."""
+    """Holds all texts; `spacy train` holds their Examples, too."""
 
     held: list[StoredDoc] | None = None
 
@@ -47,7 +47,7 @@ class InMemory(PartitionedCorpus):
 
 @spacy.registry.readers("benchmarks.Indexed.v1")
 class Indexed(PartitionedCorpus):
-    """Finds each text by its place in a temporary file: a table of offsets, and a seek for each."""
+    """Finds texts in a temporary file by a table of offsets."""
 
     offsets: np.ndarray | None = None
 
@@ -65,7 +65,7 @@ class Indexed(PartitionedCorpus):
 
 
 def freeze(doc: StoredDoc) -> bytes:
-    """Serialize a text, with the strings that it has."""
+    """Serialize a text with its strings."""
     used = {*doc.words.tolist(), *doc.labels.tolist(), *(label for _, _, label in (*doc.gold, *doc.rejected))}
     arrays = [array.tobytes() for array in (doc.words, doc.spaces, doc.iob, doc.labels)]
     strings = {key: doc.strings[key] for key in used}
@@ -73,7 +73,7 @@ def freeze(doc: StoredDoc) -> bytes:
 
 
 def thaw(frozen: bytes) -> StoredDoc:
-    """Read what `freeze` made."""
+    """Read the output of `freeze`."""
     words, spaces, iob, labels, gold, rejected, strings, merged = msgspec.msgpack.decode(
         zlib.decompress(frozen), strict=False
     )
@@ -122,7 +122,7 @@ def main(
 
 
 def median_run(runs: Any) -> Trained:
-    """Choose the run whose speed is the median."""
+    """Choose the run of median speed."""
     ordered = sorted(runs, key=lambda run: run.rate)
     return ordered[len(ordered) // 2]
 

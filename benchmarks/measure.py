@@ -1,4 +1,4 @@
-"""Make a corpus, run a command, measure its time and the memory of its process tree, and write results to files."""
+"""Make a corpus, measure a command's time and its process tree's memory, and write results to files."""
 
 import json
 import os
@@ -26,14 +26,14 @@ Cell = str | int | float | None | tuple[float, float, float]
 
 
 class Measured(NamedTuple):
-    """The seconds that a command took, and the peak of its memory, where pages that are shared are counted once."""
+    """A command's seconds, and its peak of memory, with shared pages counted once."""
 
     seconds: float
     megabytes: float
 
 
 class Machine(msgspec.Struct):
-    """Where something was measured; None where that wasn't noted."""
+    """The machine of a measurement; None for unknown."""
 
     processor: str | None
     cores: int | None
@@ -43,12 +43,12 @@ class Machine(msgspec.Struct):
 class Result(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A file of benchmarks/results: the only source of its numbers in the pages (`benchmarks.tables`).
 
-    date, commit (str | None): when, and with which code; None if that wasn't noted.
+    date, commit (str | None): None if unknown.
     note (str): the circumstances.
-    columns (dict): by name, the format of its numbers, such as `,.0f`; empty for text.
+    columns (dict): by name, the format of its numbers, such as `,.0f`; "" for text.
     rows (list): three numbers in one cell are the median, the least and the most.
     curves (dict): points to draw, by name.
-    printed (list): lines that the command printed, in the place of a table.
+    printed (list): lines that the command printed, in place of a table.
     """
 
     command: str
@@ -63,11 +63,11 @@ class Result(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def measure(*arguments: str, cwd: Path | None = None) -> Measured:
-    """Run `python -m arguments`, its output going where ours goes.
+    """Run `python -m arguments` with our output.
 
-    cwd (Path | None): the folder that it runs in, with the code of this one.
+    cwd (Path | None): its working directory; its code is this one's.
 
-    RAISES (subprocess.CalledProcessError): it failed.
+    RAISES (subprocess.CalledProcessError): if it fails.
     """
     command = [sys.executable, "-m", *arguments]
     peak = 0
@@ -118,7 +118,7 @@ def make_corpus(
 
 
 def find_commit() -> str | None:
-    """Name the commit of the code, and say if tracked files have changed since; None outside of a git repository."""
+    """Return the commit of the code, "with changes" if tracked files differ; None outside of git."""
     describe = ["git", "describe", "--always", "--exclude=*", "--abbrev=7", "--dirty= with changes"]
     try:
         return subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
@@ -129,7 +129,7 @@ def find_commit() -> str | None:
 def write_result(name: str, columns: Mapping[str, str], rows: Sequence[Sequence[Cell]], **more: Any) -> None:
     """Write a table to benchmarks/results/NAME.json, and print it.
 
-    more: other fields of `Result`, such as the command, if it isn't the one that is running.
+    more: other fields of `Result`, such as another command than the running one.
     """
     given = {
         "command": " ".join(["python", *sys.orig_argv[1:]]),
@@ -143,26 +143,26 @@ def write_result(name: str, columns: Mapping[str, str], rows: Sequence[Sequence[
 
 
 def spread(values: Sequence[float]) -> Cell:
-    """Return the median, the least and the most of values."""
+    """Return the median, the least and the most."""
     return median(values), min(values), max(values)
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean of values, and its 95% interval by Student's t."""
+    """Return the mean, and its 95% interval by Student's t."""
     middle, degrees = mean(values), np.array([len(values) - 1.0])
     half = float(students_t(degrees)[0]) * stdev(values) / len(values) ** 0.5
     return middle, middle - half, middle + half
 
 
 def shorten(cell: Cell) -> Cell:
-    """Round a number, or three, to four decimals."""
+    """Round numbers to four decimals."""
     if isinstance(cell, tuple):
         return round(cell[0], 4), round(cell[1], 4), round(cell[2], 4)
     return round(cell, 4) if isinstance(cell, float) else cell
 
 
 def encode(result: Result) -> str:
-    """Write a result as JSON, a row a line."""
+    """Format a result as JSON, a row a line."""
     fields = []
     for name, value in msgspec.to_builtins(result).items():
         written = json.dumps(value, ensure_ascii=False)
@@ -174,7 +174,7 @@ def encode(result: Result) -> str:
 
 
 def as_table(result: Result) -> str:
-    """Write the rows of a result as a table in Markdown, its columns of numbers to the right."""
+    """Format a result's rows as a Markdown table."""
     forms = result.columns.values()
     rows = [list(result.columns), ["---:" if form else "---" for form in forms]]
     rows += [[as_text(cell, form) for cell, form in zip(row, forms, strict=True)] for row in result.rows]
@@ -182,7 +182,7 @@ def as_table(result: Result) -> str:
 
 
 def as_text(cell: Cell, form: str) -> str:
-    """Write a cell; a median has its range behind it."""
+    """Format a cell; a median has its range behind it."""
     if isinstance(cell, tuple):
         middle, least, most = (format(value, form) for value in cell)
         return f"{middle} ({least} to {most})"
@@ -190,7 +190,7 @@ def as_text(cell: Cell, form: str) -> str:
 
 
 def this_machine() -> Machine:
-    """Describe the machine that this runs on, as far as Linux tells."""
+    """Describe this machine, as far as Linux tells."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
     found = dict(line.replace("\t", "").split(": ", 1) for line in lines if ": " in line)
     named = {"model name": "", "cpu family": "family ", "model": "model "}

@@ -2,8 +2,8 @@
 
     python -m benchmarks.merge                # 6,000 texts x 20 labels, 2.3 GB; a quarter of an hour
 
-Times on a machine that others use mean little; ratios of adjacent runs mean more, so reading and merging
-alternate. `merge_memory` merges many more texts.
+Reading and merging alternate: on a shared machine, ratios of adjacent runs mean more than times. `merge_memory` merges
+many more texts.
 """
 
 import shutil
@@ -20,7 +20,7 @@ MEMORY_LIMIT = 400  # MB that the merge may use
 
 
 class Line(NamedTuple):
-    """A line of the table; ratio is that of its seconds, or its memory, to another's."""
+    """A line of the table; `ratio` is of its seconds, or memory, to another's."""
 
     what: str
     seconds: float
@@ -30,14 +30,14 @@ class Line(NamedTuple):
 
 
 def merge(folder: Path, out: Path) -> Measured:
-    """Merge the datasets of a folder by two processes."""
+    """Merge a folder's datasets by two processes."""
     shutil.rmtree(out, ignore_errors=True)
     declared = str(folder / "datasets.yml")
     return measure("scripts.merge", declared, str(out), "--project", "project.yml", "--workers", "2")
 
 
 def make_workload(folder: Path, docs: int) -> None:
-    """Make datasets of 20 labels over `docs` texts, if they aren't there."""
+    """Make datasets of 20 labels over `docs` texts, unless they exist."""
     if not (folder / "datasets.yml").exists():
         measure("scripts.make_demo", str(folder), *f"--format prodigy --docs {docs} --labels 20 --words 300".split())
 
@@ -65,7 +65,7 @@ def main(
 
 
 def line(what: str, *taken: Measured, ratio: float | None = None, of: str = "") -> Line:
-    """Make a line from the medians."""
+    """Make a line from medians."""
     return Line(what, median(one.seconds for one in taken), median(one.megabytes for one in taken), ratio, of)
 
 

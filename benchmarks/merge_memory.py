@@ -28,7 +28,7 @@ MAX_MEMORY_RATIO = 1.3  # all texts may take this many times the memory
 
 
 def make_tasks(texts: int, labels: int, out: Path) -> Path:
-    """Write a dataset for each label, complete on all texts; returns the declaration."""
+    """Write a dataset for each label, complete on all texts; return the declaration."""
     rng = random.Random(0)
     vocabulary = ["".join(rng.choices("abcdefghijklmnoprstuvw", k=rng.randint(3, 9))) for _ in range(WORDS)]
     names = [f"LABEL_{number:03d}" for number in range(labels)]

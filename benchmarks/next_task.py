@@ -1,12 +1,12 @@
-"""Advice of the report, replayed on gold: which annotation teaches more in equal hours, and do the forecasts hold?
+"""The report's advice, replayed on gold: which annotation teaches more in equal hours, and do the forecasts hold?
 
     python -m benchmarks.next_task --corpus assets/wnut2020_wlp
 
 All ways begin with the same texts, annotated in full. In each round, one annotates random texts in full, as *Next* asks
-for where a text of train is complete; one annotates them only for the label that *Next* would name first if none was;
-and one annotates first the texts that `export` lists first, those with the most expected errors per word. Answers are
-gold. Each round trains `cpu` from the beginning; dev and test are the same, and fully annotated. A corpus of one label
-has no label by label.
+for if a text of train is complete; one annotates them only for the label that *Next* would name first if none was; and
+one annotates the first texts of `export`, those with the most expected errors per word. Answers are gold. Each round
+trains `cpu` from the beginning; dev and test are the same, and fully annotated. A corpus of one label has no label by
+label.
 """
 
 import json
@@ -44,7 +44,7 @@ Answers = dict[str, list[Task]]  # by label, "" for all
 
 
 class Trained(NamedTuple):
-    """A pipeline's folder, its scores, and the merge that it was trained on."""
+    """A pipeline's folder, its scores, and its corpus's merge."""
 
     model: Path
     metrics: Metrics
@@ -67,7 +67,7 @@ def minutes_of(task: Task, label: str, per_span: float) -> float:
 
 
 def take(tasks: Sequence[Task], label: str, per_span: float, minutes: float) -> list[Task]:
-    """Take the first texts that fit into the minutes."""
+    """Return the first texts that fit into the minutes."""
     taken: list[Task] = []
     for task in tasks:
         minutes -= minutes_of(task, label, per_span)
@@ -127,7 +127,7 @@ def rank(trained: Trained, rest: Sequence[Task], folder: Path) -> list[Task]:
 def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) -> dict[str, list[Round]]:
     """Annotate and train in rounds, each way.
 
-    RETURNS (dict): rounds by way; as kept, if an earlier call has ended.
+    RETURNS (dict): rounds by way; an earlier call's, if it has ended.
     """
     kept = folder / "scores.json"
     if kept.exists():

@@ -2,9 +2,9 @@
 
     python -m benchmarks.operating_point assets/prodigy_jsonl/food_data.jsonl assets/wnut2020_wlp
 
-Of each corpus, HELD_OUT of the texts are kept from a training. Dev and test, equally large, are drawn from these
-again and again: points are fitted on dev, all labels with one goal. A label counts on test if dev says that the goal is
-reached; labels that share a point count together.
+HELD_OUT of each corpus's texts are kept from training. Dev and test, equally large, are drawn from these again and
+again: points are fitted on dev, all labels with one goal. A label counts on test if dev says that the goal is reached;
+labels that share a point count together.
 """
 
 import json
@@ -60,7 +60,7 @@ def train(corpus: Path, folder: Path, steps: int) -> Path:
 
 
 def predict(folder: Path, goal: Goal, texts: list[StoredDoc]) -> tuple[OperatingPoints, float]:
-    """Gather what the pipeline finds in texts; return words predicted in a CPU second, too."""
+    """Return the pipeline's spans in texts, and words predicted per CPU second."""
     nlp = load_pipeline(folder / "model")
     ner: Any = nlp.get_pipe("ner")
     every = OperatingPoints(ner, dict.fromkeys(ner.labels, goal), find_longest(folder / "corpus"))
@@ -74,7 +74,7 @@ def predict(folder: Path, goal: Goal, texts: list[StoredDoc]) -> tuple[Operating
 
 
 def part_of(every: OperatingPoints, units: list[list[int]]) -> OperatingPoints:
-    """Return the texts of some units alone."""
+    """Return the texts of some units."""
     part = object.__new__(OperatingPoints)
     part.__dict__ |= every.__dict__
     numbers = [number for unit in units for number in unit]

@@ -1,6 +1,6 @@
 """Draw F1 against CPU seconds or minutes of annotation, as SVG: `python -m benchmarks.tables` writes it into docs/.
 
-A line is a method, a point its median with the least and the most. Seconds have a logarithmic scale.
+A line is a method, a point its median with its range. Seconds have a logarithmic scale.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ NAME_HEIGHT = 16
 
 
 def draw(result: Result) -> str:
-    """Return the picture of the first corpus."""
+    """Draw the first corpus."""
     names = [*result.columns]
     of_line, of_place = next(axes for axes in AXES.items() if axes[0] in names)
     scale = log10 if of_line == "method" else float

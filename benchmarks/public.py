@@ -1,9 +1,7 @@
 """Public corpora, merged for a benchmark with all or a part of the annotation.
 
-`weasel assets benchmarks --extra` fetches them.
-
-A corpus is a folder of brat documents, or a file of Prodigy tasks. Test is its folder dev, if it has one, and a quarter
-of the other texts, by hash; dev is a tenth of the rest.
+`weasel assets benchmarks --extra` fetches them. A corpus is a folder of brat documents, or a file of Prodigy tasks.
+Test is its folder dev, if any, and a quarter of the other texts, by hash; dev is a tenth of the rest.
 """
 
 import json
@@ -31,12 +29,12 @@ Task = dict[str, Any]
 
 
 def chance(*parts: str) -> float:
-    """Draw a number from 0 to 1 that is the same for the same parts."""
+    """Return a number from 0 to 1 by the hash of its arguments."""
     return zlib.crc32("/".join(parts).encode()) / 2**32
 
 
 def read_tasks(corpus: Path, folder: Path) -> tuple[list[Task], list[Task]]:
-    """Read the tasks of a corpus: those for train and dev, and those for test."""
+    """Read a corpus's tasks: for train and dev, and for test."""
     if corpus.is_dir():
         convert_brat(corpus, folder / "brat")
     files = [corpus] if corpus.is_file() else [folder / f"brat/{split}.jsonl" for split in ("auto", "train", "dev")]
@@ -58,11 +56,11 @@ def write_rows(path: Path, rows: Iterable[Task]) -> None:
 def merge_tasks(
     datasets: Mapping[str, Iterable[Task]], entries: Sequence[Mapping[str, Any]], folder: Path, **settings: Any
 ) -> tuple[Path, Ledger]:
-    """Write tasks and their declaration into a folder, and merge them; return the corpus and the outcome of each row.
+    """Write tasks and their declaration into a folder, and merge them; return the corpus and the counts of outcomes.
 
-    datasets (Mapping): tasks by the name of their dataset.
+    datasets (Mapping): tasks by dataset.
     entries (Sequence): entries of datasets.yml, without `path`.
-    settings: of the section merge, in place of those of project.yml.
+    settings: of the section merge, in place of project.yml's.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, tasks in datasets.items():
@@ -74,9 +72,9 @@ def merge_tasks(
 
 
 def merge(corpus: Path, annotated: str, folder: Path, group: int | None = None, *, choice: bool = False) -> Path:
-    """Merge a corpus of whose annotation a part is kept, and return the folder of the merged one.
+    """Merge a corpus with a part of its annotation; return the merged one's folder.
 
-    group (int | None): of "labels", keep only this group of texts and labels, which is annotated in full.
+    group (int | None): of "labels", keep only this group of texts and labels, annotated in full.
     choice (bool): hold out a quarter of the texts of train as test, by hash, and leave the corpus's test alone.
     """
     train, test = read_tasks(corpus, folder)

@@ -1,6 +1,6 @@
-"""Read a whole epoch as training does, and put it into batches: `python -m benchmarks.read_epoch CORPUS`.
+"""Read and batch a whole epoch as training does: `python -m benchmarks.read_epoch CORPUS`.
 
-A training without its model: memory that grows with the texts would grow here, too, and sooner.
+Memory that grows with the texts would grow here, too, and sooner than with a model.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a merge is compared with, reading alone: `python -m benchmarks.read_lines FOLDER`."""
+"""The merge's baseline, reading alone: `python -m benchmarks.read_lines FOLDER`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -4,8 +4,8 @@
     python -m benchmarks.seeds CORPUS ... --steps 300
 
 Without a corpus, trainings are simulated: a seed makes a training better or worse on all texts, and on a label's, by
-the effect of real seeds. With corpora, eight pipelines are trained on each with different seeds, and the 35
-ways to call four of them one pipeline, and four another, are compared.
+the effect of real seeds. With corpora, eight pipelines are trained on each with different seeds, and the 35 ways to
+divide them into two pipelines of four are compared.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ SEEDS = 8
 
 
 def find_stars(counts: Sequence[np.ndarray]) -> tuple[bool, bool, bool]:
-    """Compare two pipelines: is there a star for all spans, for the mean of the labels, for any label?
+    """Compare two pipelines: is there a star for all spans, for macro F1, for any label?
 
     counts (Sequence): by pipeline, shape (texts, trainings, labels, 3).
     """
@@ -44,7 +44,7 @@ def find_stars(counts: Sequence[np.ndarray]) -> tuple[bool, bool, bool]:
 
 
 def draw(rng: np.random.Generator, texts: int, trainings: Sequence[int]) -> list[np.ndarray]:
-    """Draw the counts of two pipelines that are equal but for their seeds, on texts of unequal difficulty."""
+    """Draw counts of two pipelines that differ only by seeds, on texts of unequal difficulty."""
     ease = rng.normal(1.5, 1, (texts, 1, LABELS))
     gold = rng.poisson(6, ease.shape)
     drawn = []
@@ -57,7 +57,7 @@ def draw(rng: np.random.Generator, texts: int, trainings: Sequence[int]) -> list
 
 
 def simulate(texts: int, trainings: Sequence[int], *, samples: int, seed: int) -> list[float]:
-    """Return the rates of false stars, for all spans, for the mean of the labels, and for any of LABELS labels."""
+    """Return the rates of false stars: for all spans, for macro F1, and for any of LABELS labels."""
     rng = np.random.default_rng((seed, texts, *trainings))
     return np.mean([find_stars(draw(rng, texts, trainings)) for _ in range(samples)], 0).tolist()
 

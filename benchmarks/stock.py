@@ -1,7 +1,7 @@
-"""The baselines of `f1` that labelwise doesn't train, by spaCy's own loop: `spancat`, and `ner` with missing values.
+"""Baselines of `f1` trained by spaCy's own loop: `spancat`, and `ner` with missing values.
 
-The loop is that of `spacy train`, with its own reader. Matrices are multiplied as in labelwise, or BLIS would cost the
-baselines more seconds than it must.
+It is `spacy train` with its own reader. Matrices are multiplied as in labelwise, or BLIS would cost the baselines more
+seconds than it must.
 """
 
 import time
@@ -44,7 +44,7 @@ SPANCAT = {
 def train_stock(
     corpus: Path, steps: int, seed: int, folder: Path, suggester: dict[str, Any] | None = None
 ) -> tuple[Language, float]:
-    """Train configs/ner.cfg by spaCy's loop, or a spancat in the place of ner.
+    """Train configs/ner.cfg by spaCy's loop, or a spancat in its place.
 
     suggester (dict | None): the spancat's; None for ner.
     RETURNS (tuple): the best pipeline on dev, and the CPU seconds of its training.
@@ -80,8 +80,7 @@ def train_spancat(
 ) -> tuple[Language, float, str]:
     """Train a spancat, and choose its threshold on dev.
 
-    RETURNS (tuple): the pipeline, whose spans are in doc.spans["gold"]; the CPU seconds; the length of the longest
-        candidates and the threshold.
+    RETURNS (tuple): the pipeline, with spans in doc.spans["gold"]; CPU seconds; the longest candidates and threshold.
     """
     lengths = sorted(end - start for stored in train_texts for start, end, _ in stored.gold)
     longest = lengths[int(LENGTHS * (len(lengths) - 1))]
@@ -97,7 +96,7 @@ def train_spancat(
 
 
 def score_spans(nlp: Language, texts: list[StoredDoc], labels: list[str]) -> float:
-    """Compute F1 of all spans of some texts."""
+    """Compute F1 of all spans."""
     counts = [
         count_spans(stored.annotation.accepted, spans_of(doc.spans[GOLD]), labels)
         for stored, doc in predict_each(nlp, iter(texts), len)
@@ -106,5 +105,5 @@ def score_spans(nlp: Language, texts: list[StoredDoc], labels: list[str]) -> flo
 
 
 def spans_of(spans: Iterable[Any]) -> set[SpanKey]:
-    """Return the places and labels of spans, in characters."""
+    """Return offsets and labels of spans."""
     return {(span.start_char, span.end_char, span.label_) for span in spans}

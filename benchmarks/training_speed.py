@@ -1,12 +1,12 @@
-"""How fast is training, against `spacy train`, with one process and with two, and what memory does it take?
+"""Speed and memory of training, against `spacy train`, with one process and with two.
 
     python -m benchmarks.training_speed assets/wnut2020_wlp assets/prodigy_jsonl/food_data.jsonl
 
-Several corpora show what the length of texts does: processes share out the texts of a batch, each of them whole.
-Trainings alternate, round after round: `spacy train` with configs/ner.cfg, its own corpus and its own batches
-of the same size; then labelwise, with configs/ner.cfg and configs/cpu.cfg. Speeds are of steps after the
-warm-up; dev has one text, so evaluation takes nothing. Ratios are within a round, of words per CPU second of all
-processes. A process computes in one thread. Trainings load this module: its batcher notes the time of each step.
+Several corpora show the effect of texts' length: processes share out the texts of a batch, each of them whole.
+Trainings alternate: `spacy train` with configs/ner.cfg, its own corpus and batches of the same size; labelwise with
+configs/ner.cfg and configs/cpu.cfg. Speeds are after the warm-up; dev has one text, so evaluation takes no time. Ratios
+are within a round, of words per CPU second of all processes. A process computes in one thread. Trainings load this
+module: its batcher records the time of each step.
 """
 
 import os
@@ -35,7 +35,7 @@ WARM_UP = 10  # steps that aren't counted
 
 
 class Trained(NamedTuple):
-    """Words per second and per CPU second of a training's steps, and the peak of its memory."""
+    """Words per second and per CPU second of a training's steps, and its peak of memory."""
 
     rate: float
     cpu_rate: float
@@ -43,7 +43,7 @@ class Trained(NamedTuple):
 
 
 def configure(pipeline: str, steps: int) -> Config:
-    """Read a config, with a batcher that notes the time of each of its steps."""
+    """Read a config, with a batcher that records the time of its steps."""
     (OUT / "configs").mkdir(parents=True, exist_ok=True)
     for file in OUT.glob("steps.tsv.*"):
         file.unlink()
@@ -58,7 +58,7 @@ def configure(pipeline: str, steps: int) -> Config:
 def train(corpus: Path, steps: int, *options: str, pipeline: str = "cpu", reader: str = "") -> Trained:
     """Train for `steps` steps.
 
-    reader (str): a registered one of `benchmarks.loaders`, in place of the config's.
+    reader (str): one of `benchmarks.loaders`, in place of the config's.
     """
     config = configure(pipeline, steps)
     config["labelwise"]["epochs"] = 0
@@ -71,7 +71,7 @@ def train(corpus: Path, steps: int, *options: str, pipeline: str = "cpu", reader
 
 
 def train_stock(corpus: Path, steps: int) -> Trained:
-    """Train with `spacy train` as it is: its own corpus, shuffled in memory, and its own batches of the same size."""
+    """Train with `spacy train` as it is: its own corpus, shuffled in memory, and batches of the same size."""
     config = configure("ner", steps)
     for split in ("train", "dev"):
         limit = config["corpora"][split]["limit"]
@@ -85,7 +85,7 @@ def train_stock(corpus: Path, steps: int) -> Trained:
 
 
 def read_steps(megabytes: float) -> Trained:
-    """Read what the batchers of all processes of a training have noted."""
+    """Read the records of all processes' batchers."""
     seconds, cpu_seconds = [], []
     for file in OUT.glob("steps.tsv.*"):
         rows = [tuple(map(float, line.split("\t"))) for line in file.read_text(encoding="utf8").splitlines()]
@@ -97,9 +97,9 @@ def read_steps(megabytes: float) -> Trained:
 
 @spacy.registry.batchers("benchmarks.timed_batch_by_words.v1")
 def make_timed_batcher(size: int, path: Path) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Make spaCy's batcher, which also writes a line for each batch: seconds, CPU seconds, words until then.
+    """Make spaCy's batcher, which also writes a line per batch: seconds, CPU seconds, words until then.
 
-    It is asked for batches once in each epoch, and in each process, which has its own file.
+    Each epoch and each process calls it, with a file of its own.
     """
     batch_by_words = spacy.registry.batchers.get("spacy.batch_by_words.v1")(
         size=size, tolerance=0.2, discard_oversize=False

@@ -1,10 +1,10 @@
-"""Training from an earlier pipeline's weights, in half of the steps: is F1 as high as from random weights in all steps?
+"""Training from an earlier pipeline's weights, in half of the steps: F1 against all steps from random weights.
 
     python -m benchmarks.warm_start --corpus assets/materials_syntheses
 
 The earlier pipeline `cpu` learned from ten elevenths of the texts, or from all texts without one label. The weights of
-all layers are copied, and the heads' by label; a new label's head keeps its random weights. No command of
-labelwise does this.
+all layers are copied, the heads' by label; a new label's head keeps its random weights. No command of labelwise does
+this.
 """
 
 import json
@@ -45,7 +45,7 @@ COLUMNS |= {
 
 
 class Scores(NamedTuple):
-    """F1 on dev, F1 and macro F1 on test, and the CPU seconds of the training."""
+    """F1 on dev, F1 and macro F1 on test, and CPU seconds of training."""
 
     dev: float
     f1: float
@@ -64,7 +64,7 @@ def merge(splits: dict[str, Sequence[Task]], labels: Sequence[str], folder: Path
 
 
 def copy_weights(earlier: Language, nlp: Language) -> None:
-    """Copy the weights of a pipeline to one of the same config; its heads' by label."""
+    """Copy weights to a pipeline of the same config; its heads' by label."""
     for name in ("tok2vec", "ner"):
         old, new = (cast(Any, pipeline.get_pipe(name)) for pipeline in (earlier, nlp))
         heads = new.model.get_ref("output") if name == "ner" else None
@@ -80,7 +80,7 @@ def copy_weights(earlier: Language, nlp: Language) -> None:
 
 
 def train(corpus: Path, out: Path, seed: int, steps: int, earlier: Path | None = None) -> Scores:
-    """Train `cpu`, from an earlier pipeline's weights or from random ones; score dev and test."""
+    """Train `cpu`, from an earlier pipeline's weights or random ones; score dev and test."""
 
     def make(wanted: TrainingConfig, settings: Any) -> Language:
         nlp = make_pipeline(wanted, settings)
@@ -101,7 +101,7 @@ def train(corpus: Path, out: Path, seed: int, steps: int, earlier: Path | None =
 def run_seed(corpus: Path, folder: Path, seed: int) -> dict[tuple[str, str, int], Scores]:
     """Train the earlier pipelines, and the new one from each, and from random weights.
 
-    RETURNS (dict): by the new part, the weights at the start, and steps; an earlier call's, if it has ended.
+    RETURNS (dict): by new part, initial weights, and steps; an earlier call's, if it has ended.
     """
     kept = folder / "scores.json"
     if kept.exists():

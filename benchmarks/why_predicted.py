@@ -1,4 +1,4 @@
-"""The annotated spans that `why --predicted` names: does a prediction depend on them more than on other annotation?
+"""Do predictions depend on the annotated spans that `why --predicted` names more than on others?
 
     python -m benchmarks.why_predicted --corpus assets/prodigy_jsonl/food_data.jsonl
 
@@ -14,8 +14,8 @@ annotated spans: their tokens are unknown for their label, so they teach nothing
 
 The measure is how far the log-odds of the group's predictions fall more than without random spans: the mean by group,
 and its 95% interval, Student's. Labels with fewer than MIN_SPANS annotated spans are left out, as few others could be
-drawn. Rows are kept as trainings end, so that an interrupted run continues: 99 trainings of 150 steps on three corpora
-took 24 minutes of CPU time, without "same words".
+drawn. Rows are kept, so an interrupted run continues: 99 trainings of 150 steps on three corpora took 24 minutes of CPU
+time, without "same words".
 """
 
 import json
@@ -68,7 +68,7 @@ Place = tuple[str, int, int, int]  # text, start and end in tokens, label's numb
 
 
 def split(corpus: Path, folder: Path, seed: int) -> tuple[Path, list[str]]:
-    """Merge some texts of a corpus; the texts are others for each seed.
+    """Merge a seed's texts of a corpus.
 
     RETURNS (tuple): the merged corpus, and the texts of test, which is not in it.
     """
@@ -92,7 +92,6 @@ def train(corpus: Path, out: Path, seed: int, unknown: Sequence[Span] = ()) -> f
     make = reader.make_reference
 
     def hide(stored: StoredDoc, vocab: Vocab) -> Doc:
-        """Make the gold Doc; spans without token boundaries are unknown."""
         doc, spans = make(stored, vocab), hidden.get(text_key(stored.text).hex(), set())
         known = get_known(doc)
         gold = [span for span in known.gold if span_key(span) not in spans]
@@ -110,7 +109,7 @@ def train(corpus: Path, out: Path, seed: int, unknown: Sequence[Span] = ()) -> f
 
 
 def measure(nlp: Language, places: Sequence[Place]) -> list[float]:
-    """Compute the log-odds of the marginals of some spans, each with its text."""
+    """Compute the log-odds of spans' marginals, each with its text."""
     _, ner = find_recognizer(nlp)
     found = []
     for text, start, end, label in places:
@@ -121,7 +120,7 @@ def measure(nlp: Language, places: Sequence[Place]) -> list[float]:
 
 
 def choose(nlp: Language, texts: Sequence[str], counts: Mapping[str, int], seed: int) -> list[list[Place]]:
-    """Choose predicted spans at random, one of a text, in groups.
+    """Choose predicted spans at random, one per text, in groups.
 
     counts (Mapping[str, int]): annotated spans of each label in train.
     """
@@ -138,7 +137,7 @@ def choose(nlp: Language, texts: Sequence[str], counts: Mapping[str, int], seed:
 
 
 def name_spans(nlp: Language, corpus: Path, places: Sequence[Place], sign: int) -> list[Span]:
-    """Return the annotated spans that speak most for any of some predictions, or against it, if the sign is -1."""
+    """Return the annotated spans that speak most for any of some predictions; against, if `sign` is -1."""
     _, ner = find_recognizer(nlp)
     gradients = np.concatenate(
         [span_gradients(ner, [nlp(text)], [(start, end, label)]) for text, start, end, label in places]
@@ -157,7 +156,7 @@ def draw_others(named: Sequence[Span], every: Sequence[Span], rng: random.Random
 
 
 def find_alike(named: Sequence[Span], places: Sequence[Place], texts: Mapping[Span, str], nlp: Language) -> list[Span]:
-    """Find as many annotated spans of each label as are named, first those whose words are most like a prediction's.
+    """Return as many annotated spans of each label as `named`, first those with words most like a prediction's.
 
     texts (Mapping[Span, str]): annotated spans, with their text.
     """
@@ -176,9 +175,9 @@ def find_alike(named: Sequence[Span], places: Sequence[Place], texts: Mapping[Sp
 
 
 def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each training, as kept, if an earlier call has ended it.
+    """Yield a row for each training; read kept rows.
 
-    arms (Sequence[str]): whose trainings are run, the first of which names spans; see `ARMS`.
+    arms (Sequence[str]): arms to train, the first of which names spans; see `ARMS`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     kept, base = folder / "rows.jsonl", folder / "base"
@@ -225,7 +224,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iter
 
 
 def compare(name: str, rows: Sequence[dict[str, Any]], arm: str, other: str) -> list[Cell]:
-    """Make the row of the table that compares two ways of leaving spans out."""
+    """Make the row that compares two arms."""
     by_group = {(row["corpus"], row["seed"], row["group"], row["arm"]): row for row in rows}
     groups = [key[:3] for key in by_group if key[3] == arm]
     pairs = [(by_group[*group, arm], by_group[*group, other]) for group in groups]

@@ -1,1 +1,1 @@
-"""Checks and measurements of a GPU machine without a network; see README.md beside it."""
+"""Checks and measurements of a GPU machine without a network; see README.md."""

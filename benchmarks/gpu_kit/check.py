@@ -1,4 +1,4 @@
-"""Check the machine, the simplest first: versions, cupy beside PyTorch, thinc's kernels, CUPTI; and time them."""
+"""Check and time a machine, the simplest first: versions, cupy beside PyTorch, thinc's kernels, CUPTI."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ ROWS = 6000  # wordpieces of a step
 
 
 class Checks:
-    """The checks. A public method is one; it returns what it found, or raises an error."""
+    """Each public method is a check; it returns its result, or raises an error."""
 
     def __init__(self, gpu_id: int) -> None:
         import thinc.api

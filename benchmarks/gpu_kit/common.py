@@ -1,4 +1,4 @@
-"""What the stages share: where files are, how results are written, and how a training's steps are timed."""
+"""Code of all stages: paths, results, and timed steps."""
 
 import faulthandler
 import json
@@ -47,7 +47,7 @@ def watched(module: str, *arguments: object) -> list[str]:
 
 
 def stream(command: Sequence[str], **options: Any) -> Iterator[str]:
-    """Run a command, print its lines at once, and yield them. The last line is `exit STATUS`."""
+    """Run a command, and print and yield its lines. The last line is `exit STATUS`."""
     process = start(command, **options)
     assert process.stdout
     for line in process.stdout:
@@ -94,7 +94,7 @@ def transformer(kind: str) -> Path:
 
 
 def overridden(steps: int, **overrides: Any) -> dict[str, Any]:
-    """Return the overrides of the config for a number of steps; keys have two underscores for a dot."""
+    """Return the config's overrides for a number of steps; keys have two underscores for a dot."""
     given = {name.replace("__", "."): value for name, value in overrides.items()}
     return {"training.eval_frequency": steps} | SMALL | given
 
@@ -125,11 +125,11 @@ def transformer_overrides(kind: str, precision: str) -> dict[str, Any]:
 class Steps:
     """Times the steps of trainings in this process, and prints intermediate results.
 
-    at (Callable): is called after each step, with its number and the training.
+    at (Callable): called after each step, with its number and the training.
     """
 
     def __init__(self, at: Callable[[int, Any], None] = lambda step, training: None) -> None:
-        """Replace the training loop by one that is timed."""
+        """Replace the training loop by a timed one."""
         from benchmarks.gpu import measure_busy
         from labelwise.train import ahead
         from labelwise.train import train_pipeline as run
@@ -162,7 +162,7 @@ class Steps:
         run.train_while_improving = timed
 
     def tell_so_far(self) -> None:
-        """Print how long the steps took until now."""
+        """Print the steps' times until now."""
         count = len(self.times)
         gaps = [b - a for a, b in zip(self.times[count // 2 :], self.times[count // 2 + 1 :], strict=False)]
         found: dict[str, Any] = {f"seconds_to_step_{count}": round(self.times[-1] - self.begun, 1)}
@@ -176,7 +176,7 @@ class Steps:
 
 
 def clocked(owner: Any, name: str) -> None:
-    """Note how long each call of a function takes."""
+    """Time each call of a function."""
     function = getattr(owner, name)
 
     def call(*given: Any, **named: Any) -> Any:
@@ -207,7 +207,7 @@ def speed(times: Sequence[float], words: Sequence[int]) -> dict[str, Any]:
 
 
 def free_memory() -> int:
-    """Free the memory of trainings that have ended; return the bytes that PyTorch still reserves."""
+    """Free the memory of ended trainings; return the bytes that PyTorch still reserves."""
     import gc
 
     from thinc.backends import context_pools
@@ -224,6 +224,6 @@ def free_memory() -> int:
 
 
 def last_row(path: Path) -> dict[str, str]:
-    """Read the last row of a TSV file, by column."""
+    """Read a TSV file's last row, by column."""
     header, *_, last = [line.split("\t") for line in path.read_text().splitlines()]
     return dict(zip(header, last, strict=True))

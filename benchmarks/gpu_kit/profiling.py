@@ -1,4 +1,4 @@
-"""Profile steps of a training: which kernels, which share of the time, and during what the GPU waits."""
+"""Profile training steps: kernels, their shares of the time, and the GPU's waits."""
 
 import gzip
 import importlib
@@ -30,7 +30,7 @@ Shapes = list[tuple[int, ...]]
 
 
 def marked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function a name in the profile."""
+    """Name a function in the profile."""
     from torch.profiler import record_function
 
     def call(*given: Any, **named: Any) -> Any:
@@ -41,7 +41,7 @@ def marked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def mark_all() -> Shapes:
-    """Give the parts of a step their names; return the list that gets the shapes of the transformer's tables."""
+    """Name the parts of a step; return the list that gets the shapes of the transformer's tables."""
     from spacy_per_label.component import PerLabelRecognizer
     from spacy_per_label.shim import TransformerShim
 
@@ -118,7 +118,7 @@ def main() -> None:
 
 
 def describe(profiler: Any, clock: dict[str, Any], waits: Counter[str]) -> None:
-    """Write the profile's tables, and print their totals for a step."""
+    """Write the profile's tables, and print their totals per step."""
     averages = profiler.key_averages()
     device_sort = "self_cpu_time_total" if CPU else "self_cuda_time_total"
     with (OUT / "profile.txt").open("a") as file:
@@ -137,7 +137,7 @@ def describe(profiler: Any, clock: dict[str, Any], waits: Counter[str]) -> None:
 
 
 def tell_gaps(events: Sequence[Any], marks: set[str], seconds: float) -> None:
-    """Print how long the GPU waits, by the innermost mark that the host was in when a gap began."""
+    """Print how long the GPU waits, by the host's innermost mark when a gap began."""
     import torch
 
     devices = torch.autograd.DeviceType
@@ -169,7 +169,7 @@ def tell_gaps(events: Sequence[Any], marks: set[str], seconds: float) -> None:
 
 
 def time_alone(shapes: Shapes) -> dict[str, float]:
-    """Time tables of these shapes in the same transformer, by PyTorch alone: the least that a step can take."""
+    """Time tables of these shapes in the same transformer, by PyTorch alone: a step's lower bound."""
     import torch
     from transformers import AutoModel
 

@@ -16,7 +16,7 @@ MAX_LOG_CHARS = 60_000  # characters of a stage's output in log.txt
 
 
 def collect(stage: str, status: int, said: str) -> dict[str, Any]:
-    """Return the row of a stage: all that it has told; and the error, if it failed or was cut off."""
+    """Return a stage's results, and its error if it failed or was cut off."""
     row: dict[str, Any] = {"stage": stage, "rc": status}
     for line in said.splitlines():
         if line.startswith("RESULT "):
@@ -28,7 +28,7 @@ def collect(stage: str, status: int, said: str) -> dict[str, Any]:
 
 
 def as_line(row: dict[str, Any]) -> str:
-    """Write a row for table.txt."""
+    """Format a row for table.txt."""
     short = "; ".join(f"{key} {value}" for key, value in row.items() if key not in ("stage", "detail", "error"))
     return f"{row['stage']}: {short}" + (f"\n    ERROR {row['error'][-300:]}" if "error" in row else "")
 

@@ -75,7 +75,7 @@ def warm() -> None:
 
 
 def clock_all() -> None:
-    """Time what a training does besides its steps."""
+    """Time a training besides its steps."""
     from labelwise.train import loop
     from labelwise.train import train_pipeline as run
 
@@ -141,7 +141,7 @@ def peer_command(folder: Path) -> list[str]:
 
 
 def peer(kind: str) -> None:
-    """Run `spacy train` with spacy-transformers and ner, fp16, on the same texts, with batches of the same size."""
+    """Run `spacy train` with spacy-transformers and ner, fp16, on the same texts and size of batches."""
     from benchmarks.gpu_kit.peer import write_config
 
     folder = WORK / f"peer-{kind}"
@@ -160,13 +160,13 @@ def peer(kind: str) -> None:
 
 
 def resume_command() -> list[str]:
-    """Return the command of a training that is killed, in the folder that has its config."""
+    """Return the command of a training to kill, in its config's folder."""
     steps = 8 if CPU else 40
     return watched("scripts.train", "gpu", "--corpus", WLP, "--gpu-id", GPU_ID, "--max-steps", steps)
 
 
 def resume() -> None:
-    """Kill a training with SIGKILL once it has a checkpoint, and resume it; count the processes that are left."""
+    """Kill a training once it has a checkpoint, and resume it; count leftover processes."""
     import psutil
     from spacy.util import load_config
 
@@ -203,7 +203,7 @@ def resume() -> None:
 
 
 def pytest_command() -> list[str]:
-    """Return the command of the project's tests that need a GPU; on a CPU of those on a pretended one."""
+    """Return the command of the tests that need a GPU; on a CPU, with a pretended one."""
     command = watched("pytest", "-p", "no:cacheprovider", "-q", "--durations=6", "-ra")
     return command + (["tests/train/test_on_a_gpu.py"] if CPU else ["-m", "gpu", "tests/train/test_gpu.py"])
 
@@ -218,9 +218,9 @@ def pytest() -> None:
 
 
 def halve() -> None:
-    """Train with less memory than a batch of many short texts takes: it is to be halved.
+    """Train with less memory than a batch of many short texts takes, so that it is divided.
 
-    A limit leaves what a process keeps, and a share of what the batch took besides.
+    The limit is what a process keeps, and a share of the batch's memory.
     """
     from labelwise.train.train_pipeline import train_pipeline
 
@@ -238,7 +238,7 @@ def halve() -> None:
 
 
 def attempt(config: Any, share: float, taken: int, total: int, cuda: Any, said: list[str]) -> Any:
-    """Train within a share of memory; return what became of it. An error is dropped, or it would keep the pipeline."""
+    """Train within a share of memory; return the result. The error is dropped, or it would keep the pipeline."""
     from labelwise.train.train_pipeline import train_pipeline
 
     left = free_memory()
@@ -254,7 +254,7 @@ def attempt(config: Any, share: float, taken: int, total: int, cuda: Any, said: 
 
 
 def limited_cpu() -> Any:
-    """Return a stand-in for torch.cuda, whose memory runs out where a table has more cells than its limit."""
+    """Return a stand-in for torch.cuda, whose memory runs out on tables with more cells than its limit."""
     from types import SimpleNamespace
 
     import torch
@@ -281,7 +281,7 @@ def limited_cpu() -> Any:
 
 
 def steady() -> None:
-    """Train 500 steps, and note the memory every 100 steps: it is to stay flat."""
+    """Train 500 steps; record every 100 steps the memory, which should stay flat."""
     import psutil
 
     from labelwise.train.train_pipeline import train_pipeline
@@ -304,7 +304,7 @@ def steady() -> None:
 
 
 def overflow() -> None:
-    """Let a gradient overflow in fp16: that step is to change no parameter, and to halve the scale."""
+    """Let a gradient overflow in fp16: that step should change no parameter, and halve the scale."""
     from labelwise.train.parameters import find_parameters, find_scalers
     from labelwise.train.train_pipeline import train_pipeline
 
@@ -343,7 +343,7 @@ def overflow() -> None:
 
 
 def evaluate() -> None:
-    """Measure the words per second of evaluations in one process, and profile the last one."""
+    """Measure words per second of evaluations in one process, and profile the last one."""
     import cProfile
     import pstats
 
@@ -388,7 +388,7 @@ def floor() -> None:
 
 
 def benchmarks_command() -> list[str]:
-    """Return the command of the project's own check-gpu, with fewer steps."""
+    """Return the command of the project's check-gpu, with fewer steps."""
     options = ["--corpus", WLP, "--steps", 4 if CPU else 20, *(["--gpu-id", "-1", "--tiny"] if CPU else [])]
     return watched("benchmarks.gpu", *options)
 

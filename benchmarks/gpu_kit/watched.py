@@ -1,4 +1,4 @@
-"""Run a module as `python -m` does, and dump the tracebacks of its threads shortly before the stage's limit.
+"""Run `python -m MODULE ARGUMENT...`, and dump its threads' tracebacks shortly before the stage's limit.
 
 python -m benchmarks.gpu_kit.watched MODULE ARGUMENT...
 """

@@ -1,6 +1,6 @@
 """Random mutants of a folder: count those that the tests kill.
 
-make mutants FOLDER=labelwise/report
+    make mutants FOLDER=labelwise/report
 
 A mutant drops a keyword argument (except `strict`), drops a statement, or moves the edge of a comparison. The sample
 depends on the seed and the mutants alone, so edits of other code don't change it. Each mutant runs the tests that reach
