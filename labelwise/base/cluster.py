@@ -1,7 +1,7 @@
 """Run jobs on the workers of a Dask cluster (https://distributed.dask.org).
 
 A worker must compute the same bytes: each job carries the sender's code, versions and rounding, and a file that the
-worker must see. A worker that differs refuses the job, whenever it joined.
+worker must see. A worker that differs refuses the job.
 """
 
 import hashlib
@@ -105,7 +105,7 @@ def _watch(connected: list["Client"], address: str, ended: Event) -> None:
 
 @lru_cache
 def fingerprint() -> dict[str, str]:
-    """Fingerprint code, versions and rounding; once per process, because loaded code doesn't change."""
+    """Fingerprint code, versions and rounding, once per process: loaded code doesn't change."""
     return {
         "labelwise": digest_code([".", "../spacy_per_label"]),
         "Python": platform.python_version(),
@@ -130,7 +130,7 @@ def digest_rounding() -> str:
 
 
 def do_on_worker(sender: dict[str, str], folder: str, mark: str, packed: bytes) -> Any:
-    """Run a job on a worker; refuse it if the fingerprint differs, or the folders can't be seen."""
+    """Run a job on a worker; refuse another fingerprint, or invisible folders."""
     own_fingerprint, host = fingerprint(), socket.gethostname()
     different = [
         f"{name} {own_fingerprint[name]} instead of {sender[name]}"

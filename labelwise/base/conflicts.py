@@ -15,7 +15,7 @@ WRITTEN = ("dvc.lock", "metrics", "plots")  # the paths of a project that comman
 
 
 def check_edited(content: bytes, name: str) -> None:
-    """Refuse a file that people write, such as project.yml, if it has conflict markers."""
+    """Refuse a file that people write, such as project.yml, with conflict markers."""
     if line := find_marker(content):
         raise InputError(
             f"{name}:{line}: a git conflict; edit the file: keep one side, or join both, without git's markers"
@@ -23,7 +23,7 @@ def check_edited(content: bytes, name: str) -> None:
 
 
 def check_written(content: bytes, name: str, root: Path | None) -> None:
-    """Refuse a file that commands write, such as dvc.lock, if it has conflict markers.
+    """Refuse a file that commands write, such as dvc.lock, with conflict markers.
 
     root (Path | None): project folder; None for a file of a git revision.
     RAISES (InputError): if it has some; the last line is the command that resolves the conflict.
@@ -66,6 +66,6 @@ def write_remedy(root: Path) -> str:
 
 
 def git(root: Path, *command: str) -> bytes:
-    """Return the output of a git command in a folder; empty if it fails."""
+    """Return a git command's output in a folder; empty if it fails."""
     done = subprocess.run(["git", *command], cwd=root, capture_output=True, check=False)  # noqa: S603, S607
     return done.stdout

@@ -29,7 +29,7 @@ MAX_TABLE_ROWS = 8
 
 
 class Messages:
-    """Messages on standard output, in colour on terminals only: a title, and a remedy or a reason, if any."""
+    """Messages on standard output, in color on terminals only: a title, and a remedy or a reason, if any."""
 
     def _say(self, sign: str, colour: str, title: str, text: str = "") -> None:
         console = Console(highlight=False)
@@ -96,7 +96,7 @@ def progress(
     """Show a bar while items are consumed; see `Bar`.
 
     total (int | None): number of items, if they have no len.
-    size (Callable): count that an item stands for, such as the texts of a part.
+    size (Callable): an item's count, such as the texts of a part.
     """
     with Bar(name, len(items) if total is None and isinstance(items, Sized) else total) as bar:
         for item in items:
@@ -106,7 +106,7 @@ def progress(
 
 @contextmanager
 def user_errors(title: str) -> Iterator[None]:
-    """Print an InputError without its traceback, the first line wrapped, and exit with status 1."""
+    """Print an InputError without traceback, its first line wrapped, and exit with status 1."""
     try:
         yield
     except typer.Exit:
@@ -174,7 +174,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], more: str 
 
 
 def print_warnings(warnings: Iterable[tuple[str, str]]) -> None:
-    """Print warnings, each with its remedy, as one table."""
+    """Print warnings and remedies as one table."""
     table = Table("Warning", "What to do", box=box.SIMPLE, pad_edge=False, show_lines=True)
     for what, remedy in warnings:
         table.add_row(Text(what), Text(remedy))

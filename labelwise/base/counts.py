@@ -1,4 +1,4 @@
-"""Count right, predicted and gold spans; compute precision, recall and F1; macro F1 of labels with gold."""
+"""Count right, predicted and gold spans; compute precision, recall, F1 and macro F1."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -14,7 +14,7 @@ Score = float | None  # None where there is nothing to score
 class Scores(msgspec.Struct, omit_defaults=True):
     """Precision, recall and F1, 0 to 1.
 
-    support (int | None): number of gold spans; None for an average over labels.
+    support (int | None): gold spans; None for an average over labels.
     f_low, f_high (float | None): 95% interval of F1, if any.
     units (int | None): units (`Metrics.unit`) with its spans, for the interval.
     """
@@ -53,7 +53,7 @@ def score_table(counts: np.ndarray, labels: Sequence[str]) -> AllScores:
 
 
 def prf(right: int, predicted: int, gold: int) -> Scores:
-    """Compute precision, recall and F1 by the formula of spaCy's PRFScore; None without any span."""
+    """Compute precision, recall and F1 as spaCy's PRFScore; None without spans."""
     if not predicted and not gold:
         return Scores(None, None, None, 0)
     p, r = right / (predicted + 1e-100), right / (gold + 1e-100)

@@ -33,7 +33,7 @@ class CpuOps(thinc.api.NumpyOps):
     def get_dropout_mask(self, shape: tuple[int, ...], drop: float | None) -> np.ndarray:
         """Return a dropout mask: zeros with probability `drop`, to 1 / 65,536; other values keep the expected sum.
 
-        It needs two random bytes per value, not the eight of a float.
+        It needs two random bytes per value, a float eight.
         """
         if not drop or drop >= 1:
             return super().get_dropout_mask(shape, drop)
@@ -42,7 +42,7 @@ class CpuOps(thinc.api.NumpyOps):
 
 
 def use_gpu(gpu_id: int) -> None:
-    """Use a GPU, or the CPU if the number is negative; refuse one that can't be used."""
+    """Use a GPU, or the CPU if the number is negative; refuse an unusable GPU."""
     # Where thinc sees a GPU, each seed goes to cupy, too; that would open the GPU, which no forked process could use.
     thinc.util.has_cupy_gpu = gpu_id >= 0 and thinc.compat.has_cupy_gpu
     if gpu_id < 0:

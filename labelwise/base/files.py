@@ -63,7 +63,7 @@ def atomic(first: Path, *others: Path | None, folders: Collection[Path] = ()) ->
 
 
 def _move(moves: dict[Path, Path]) -> None:
-    """Move outputs to their places; an output that wasn't built is deleted there."""
+    """Move outputs to their places; delete those that weren't built."""
     (first, place), *others = moves.items()
     if others:
         _put_aside(place, first)
@@ -83,7 +83,7 @@ def _move(moves: dict[Path, Path]) -> None:
 
 
 def _put_aside(path: Path, new: Path) -> Path:
-    """Move the old output aside, as no folder can be replaced in one step."""
+    """Move the old output aside: no folder can be replaced in one step."""
     aside = new.with_name(f"old-{new.name}")
     if os.path.lexists(path):
         path.rename(aside)
@@ -92,7 +92,7 @@ def _put_aside(path: Path, new: Path) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock an output until the block or this process ends; refuse one that another process has locked."""
+    """Lock an output until the block or this process ends; refuse one locked by another process."""
     path = real_path(path)
     file = sibling(path, "lock")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -210,7 +210,7 @@ def large_file_named(folders: Iterable[Path]) -> Iterator[None]:
 
 
 def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
-    """Digest the Python files of folders of this package, such as "merge", and of `base`, and versions."""
+    """Digest versions, and the Python files of `base` and of folders of this package, such as "merge"."""
     files = {file for folder in ("base", *folders) for file in (PACKAGE / folder).resolve().rglob("*.py")}
     digest = hashlib.blake2b("\n".join(versions).encode(), digest_size=8)
     for file in sorted(files):
@@ -219,7 +219,7 @@ def digest_code(folders: Iterable[str], versions: Iterable[str] = ()) -> str:
 
 
 def digest_folder(folder: Path) -> str:
-    """Digest the files of a folder, such as a pipeline, with their names."""
+    """Digest a folder's files, such as a pipeline's, with their names."""
     return digest_listed(list_digests(folder))
 
 

@@ -36,7 +36,7 @@ def map_in_order(
 
     workers (Callable): current number of workers, which may change.
     killed (tuple): the executor's errors for a killed worker.
-    RAISES (InputError): if a worker was killed. Errors of the function are raised, too.
+    RAISES (InputError): if a worker was killed.
     """
     waiting = iter(jobs)
     sent: deque[tuple[str, Future[Result]]] = deque()
@@ -90,7 +90,7 @@ def map_in_place(
 
 
 def scheduler_address() -> str:
-    """Return the Dask scheduler's address from Dask's environment variable; empty without."""
+    """Return the Dask scheduler's address from Dask's environment variable; "" without."""
     return os.environ.get("DASK_SCHEDULER_ADDRESS", "")
 
 
@@ -100,7 +100,7 @@ def do_in_place(function: Callable[[Job, Path], Result], out: Path, job: Job) ->
 
 
 def do_apart(function: Callable[[Job, Path], Result], folders: Path, job: Job) -> tuple[Path, Result]:
-    """Run a job in a new folder, exclusive to it; return the folder, too."""
+    """Run a job in a new folder of its own; return the folder, too."""
     folder = folders / f"job-{uuid4().hex}"
     folder.mkdir()
     return folder, function(job, folder)

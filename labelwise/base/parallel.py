@@ -47,7 +47,8 @@ def frozen() -> Iterator[None]:
     """Collect garbage, and freeze the rest, so forked processes share its memory.
 
     Otherwise a forked process could collect an earlier training's cycles, and free GPU memory. At the end, everything
-    is unfrozen and collected: frozen objects would never be freed.
+    is
+    unfrozen and collected: frozen objects would never be freed.
     """
     gc.collect()
     gc.freeze()
@@ -149,7 +150,7 @@ def _quota(group: Path) -> float:
 
 
 def check_workers(workers: int, gpu_id: int) -> None:
-    """Refuse less than 1 process for prediction or training, and more than 1 on a GPU."""
+    """Refuse less than 1 process, and more than 1 on a GPU."""
     if workers < 1 or (workers > 1 and gpu_id >= 0):
         raise InputError(f"--workers {workers}: give 1 or more, and 1 on a GPU, which processes would contend for")
 

@@ -15,7 +15,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 class VarsSection(msgspec.Struct, frozen=True):
-    """The section `vars` of project.yml, where a comment explains each key."""
+    """`vars` of project.yml, where a comment explains each key."""
 
     data: str = "assets/demo"
     pipeline: str = "cpu"
@@ -28,7 +28,7 @@ class VarsSection(msgspec.Struct, frozen=True):
 
 
 class DvcSection(msgspec.Struct, frozen=True):
-    """The section `dvc` of project.yml: pipelines, pipelines with other seeds, students."""
+    """`dvc` of project.yml: pipelines, pipelines with other seeds, students."""
 
     pipelines: list[str] = msgspec.field(default_factory=lambda: ["cpu"])
     seeds: list[str] = []
@@ -42,7 +42,7 @@ def is_student(name: str, root: Path = Path()) -> bool:
 
 
 def stage_of(kind: str, pipeline: str) -> str:
-    """Return the name of a pipeline's stage in dvc.yaml, of a kind such as "evaluate"."""
+    """Return the name of a pipeline's stage in dvc.yaml, by kind, such as "evaluate"."""
     return f"{kind}-student@{pipeline}" if is_student(pipeline) else f"{kind}@{pipeline}"
 
 
@@ -54,14 +54,14 @@ def check_pipeline(name: str, root: Path = Path()) -> None:
 
 
 class CheckSection(msgspec.Struct, frozen=True):
-    """The section `check` of project.yml: folds, and training steps of each; 0 for the config's."""
+    """`check` of project.yml: folds, and training steps of each; 0 for the config's."""
 
     folds: int = 3
     steps: Annotated[int, msgspec.Meta(ge=0)] = 400
 
 
 class ReportSection(msgspec.Struct, frozen=True):
-    """The section `report` of project.yml; docs/settings.md explains its keys."""
+    """`report` of project.yml (docs/settings.md)."""
 
     baseline: str = ""
     target_f1: Annotated[float, msgspec.Meta(ge=0, le=1)] = DEFAULT_TARGET_F1
@@ -69,7 +69,7 @@ class ReportSection(msgspec.Struct, frozen=True):
 
 
 class PackageName(msgspec.Struct, frozen=True):
-    """The section `package` of project.yml, where a comment explains each key."""
+    """`package` of project.yml, where a comment explains each key."""
 
     name: str = "ner"
     version: str = "0.1.0"

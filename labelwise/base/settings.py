@@ -31,7 +31,7 @@ YAML_ERRORS = (YAMLError, ValueError, TypeError, LookupError, AttributeError, Ar
 
 
 def find_project() -> Path | None:
-    """Find the project.yml of the current folder, if any."""
+    """Find the current folder's project.yml, if any."""
     return PROJECT if PROJECT.is_file() else None
 
 

@@ -1,7 +1,8 @@
-"""Texts and their character spans: keys, trimming, overlapping groups; counts in words.
+"""Texts and character spans: keys, trimming, overlaps; counts in words.
 
 A key is the digest of a text's bytes: tasks are merged, and Docs sorted, by it. Texts that differ only in white space
-or Unicode composition are one text, with the key of the first.
+or
+Unicode composition are one text, with the key of the first.
 """
 
 import hashlib
@@ -58,7 +59,7 @@ def is_integer(value: Any) -> TypeGuard[int]:
 
 
 def overlapping_groups(one: Iterable[Ranged], other: Iterable[Ranged]) -> Iterator[tuple[list[Ranged], list[Ranged]]]:
-    """Yield (one, other) for each stretch of a text whose borders no span crosses, in text order, sorted."""
+    """Yield (one, other) for each stretch of a text whose borders no span crosses, sorted."""
     group: tuple[list[Ranged], list[Ranged]] = ([], [])
     end = 0
     for span, side in sorted([*((span, 0) for span in one), *((span, 1) for span in other)]):

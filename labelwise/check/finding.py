@@ -19,10 +19,7 @@ DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Answered(msgspec.Struct):
-    """A dataset's answer that a finding is about.
-
-    answer (str): its digest for the label; see `annotations.answer_digest`.
-    """
+    """A dataset's answer that a finding is about, with its digest for the label (`annotations.answer_digest`)."""
 
     dataset: str
     file: str

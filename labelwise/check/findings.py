@@ -58,9 +58,9 @@ class OutOfFold:
     """Out-of-fold predictions for one text."""
 
     def __init__(self, log_p: np.ndarray, spans: FoundSpans, numbers: Sequence[int | None]) -> None:
-        """Take the log probabilities of tags, and the spans decoded from them.
+        """Take the tags' log probabilities, and the spans decoded from them.
 
-        log_p (np.ndarray): of the shape (tokens, the pipeline's labels, 5).
+        log_p (np.ndarray): shape (tokens, the pipeline's labels, 5).
         numbers (Sequence[int | None]): the corpus's number of each of the pipeline's labels; None if it has none.
         """
         self._log_p, self._ways = log_p, forward_backward(log_p, Layout([len(log_p)]))
@@ -95,7 +95,7 @@ class OutOfFold:
 
 
 class CheckedDoc(NamedTuple):
-    """A text of a corpus, and its out-of-fold prediction, if any."""
+    """A text, and its out-of-fold prediction, if any."""
 
     split: Split
     stored: StoredDoc
@@ -108,7 +108,7 @@ class CheckedDoc(NamedTuple):
 
 
 class Evidence:
-    """Evidence for and against changes to the annotation of one text.
+    """Evidence for and against changes to a text's annotation.
 
     unknown (set[int]): labels that aren't fully annotated, so none of their spans is proposed.
     proposed (set[Place]): spans that the surface forms or the pipeline would add.
@@ -197,7 +197,7 @@ def _candidates(evidence: Evidence) -> Iterator[tuple[float, Correction]]:
 
 
 def _often_marked(doc: StoredDoc, forms: SurfaceForms) -> set[Place]:
-    """Yield places that are unannotated here, but annotated nearly everywhere else."""
+    """Return places that are unannotated here, but annotated nearly everywhere else."""
     free = forms.occurrences(doc)
     rows = zip(free.starts.tolist(), free.ends.tolist(), free.labels.tolist(), strict=True)
     marked, unmarked = forms.marked.of(free.keys).tolist(), forms.free.of(free.keys).tolist()

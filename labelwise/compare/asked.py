@@ -20,7 +20,7 @@ STEPS = re.compile(rb"(?m)^  steps: *(\d+)")
 
 
 def describe_asked(metrics: Metrics, root: Path = Path()) -> str:
-    """Describe the number of pipelines scored on an evaluation's texts; empty if no commit has its scores."""
+    """Describe how many pipelines were scored on an evaluation's texts; "" if no commit has its scores."""
     if not (n := count_pipelines(metrics.texts_digest, root)):
         return ""
     shallow = git(root, "rev-parse", "--is-shallow-repository").strip() == b"true"

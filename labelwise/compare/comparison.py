@@ -63,8 +63,8 @@ class ComparedSplit(msgspec.Struct, kw_only=True):
     unit (str): see `scores.SplitMetrics`.
     gold_differs (int): texts whose gold differs between revisions, for the compared labels.
     left_out (dict): texts that other revisions lack, by revision.
-    trainings (dict): trainings that differ by their seed alone, by revision.
-    means (bool): F1 is the mean of the trainings, not that of the first.
+    trainings (dict): trainings that differ by seed, by revision.
+    means (bool): F1 is the trainings' mean, not the first's.
     """
 
     texts: int

@@ -10,7 +10,7 @@ from labelwise.corpus.warnings import name_labels
 
 
 def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
-    """Return header and rows of a split: labels that differ, then averages; a star marks significance.
+    """Return a split's header and rows: labels that differ, then averages; a star marks significance.
 
     Three revisions or more have a row each, because they don't fit beside each other.
     """
@@ -85,7 +85,7 @@ def notes(comparison: Comparison) -> list[str]:
 
 
 def describe_verdict(comparison: Comparison, name: str) -> str:
-    """Return a sentence that says whether a revision is better than the baseline, and on which labels."""
+    """Say in a sentence whether a revision is better than the baseline, and on which labels."""
     split, baseline = comparison.dev or comparison, comparison.revisions[0]
     every, on = split.micro.changes[name], "dev" if comparison.dev else "test"
     verdict = "better" if is_star(every, 1) else "worse" if is_star(every, -1) else "no significant difference"

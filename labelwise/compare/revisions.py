@@ -27,7 +27,7 @@ WORKSPACE = "workspace"  # in place of a revision: the files as they are now
 class Revision(NamedTuple):
     """Results of an evaluation at a git revision, or in the WORKSPACE.
 
-    seeds (pa.Table | None): counts of trainings that differ by their seed, if any; see `seeds.SCHEMA`.
+    seeds (pa.Table | None): counts of trainings that differ by seed, if any; see `seeds.SCHEMA`.
     unused (str): why existing counts don't belong to the scores.
     remedy (str): command that makes counts.
     """
@@ -41,7 +41,7 @@ class Revision(NamedTuple):
     remedy: str = ""
 
     def has_weights_of(self, other: "Revision") -> bool:
-        """Return whether both have the same weights, for example if only gold was corrected."""
+        """Return whether both have the same weights, as if only gold was corrected."""
         return self.metrics.weights_digest == other.metrics.weights_digest != ""
 
 

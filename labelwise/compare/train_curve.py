@@ -21,10 +21,7 @@ HALF, ALL = "half", "all"
 
 
 class TrainCurve(msgspec.Struct, kw_only=True):
-    """F1 by share of train, with differences to half of it.
-
-    pipeline_digest (str): pipeline trained on all of train.
-    """
+    """F1 by share of train, with differences to half of it; `pipeline_digest` is of the pipeline trained on all."""
 
     pipeline_digest: str
     texts: dict[str, int]

@@ -40,7 +40,7 @@ def find_versions(group: Group) -> Iterator[tuple[str, dict[str, list[Version]]]
 
 
 def find_settled(group: Group) -> set[tuple[str, str]]:
-    """Return the texts and labels that a review has decided."""
+    """Return (text, label) pairs that a review has decided."""
     reviews = group.rows.filter(group.rows["review"]).select(["text", "covered"]).to_pylist()
     return {(row["text"], label) for row in reviews for label in row["covered"]}
 

@@ -20,7 +20,7 @@ class AnswerPlace(msgspec.Struct):
 
     judged (list | None): start and end of accepted and rejected spans; None if the answer covers the whole text.
     lines (list): start, end, file and line of spans with their own lines.
-    digests (dict): see `answer_digest`, by label with spans.
+    digests (dict): `answer_digest` of each label with spans.
     """
 
     dataset: str
@@ -32,11 +32,11 @@ class AnswerPlace(msgspec.Struct):
     digests: dict[str, str] = {}
 
     def digest(self, label: str) -> str:
-        """Return the digest of the answer for a label, to detect changes since a decision."""
+        """Return the answer's digest for a label, to detect later changes."""
         return self.digests.get(label, NOTHING)
 
     def of(self, span: tuple[int, int] | None) -> str:
-        """Name the file and line of a span, or else of the answer; a document has no line."""
+        """Return the file and line of a span, or else of the answer; a document has no line."""
         lines = [(file, line) for start, end, file, line in self.lines if (start, end) == span]
         others = [(file, 0) for _, _, file, _ in self.lines]
         file, line = (*lines, *others, (self.file, self.line))[0]

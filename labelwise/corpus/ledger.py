@@ -22,11 +22,11 @@ def _table() -> Any:
 
 
 class Ledger(msgspec.Struct, kw_only=True):
-    """The counts of a merge by dataset, label and outcome: queries of its tables, see `merge.table_counts`.
+    """Counts of a merge by dataset, label and outcome: queries of its tables (`merge.table_counts`).
 
     rows, spans (Counter): rows and spans read, by outcome.
-    texts (Counter): by split, or by the reason to leave them out: "no usable answer", or "not fully
-        annotated" (policy `drop`).
+    texts (Counter): by split, or by the reason to leave them out: "no usable answer", or "not fully annotated" (policy
+        `drop`).
     words (Counter): tokens, by split.
     labels (Table): by label, accepted spans ("gold"), their outcomes, rejected spans, and texts that are complete,
         partial or none. "overlapping" isn't an outcome; see `split_gold`.
@@ -35,9 +35,8 @@ class Ledger(msgspec.Struct, kw_only=True):
     same_texts (int): texts joined with another, which differ only in white space or Unicode composition.
     partly (Counter): texts that aren't complete for all labels, by split.
     complete (Table): texts that are complete for a label, by split and label.
-    dropped_spans (dict): by reason, by the label of the dropped span, and by that of the kept one, "" without one.
-    agreement (Table): by label, "texts" annotated twice; over all pairs of versions, spans in "both", and all "spans"
-        of the two.
+    dropped_spans (dict): by reason, label of the dropped span, and label of the kept one ("" without one).
+    agreement (Table): by label, "texts" annotated twice; over all pairs of versions, spans in "both", and all "spans".
     gold (Table): accepted spans, by split and label.
     near_duplicates (Table): pairs of nearly equal texts, by both splits.
     renamed (dict): spans, by dataset, old and new label.
@@ -68,7 +67,7 @@ class Ledger(msgspec.Struct, kw_only=True):
         return sum(self.rows[reason] for reason in ROW_PROBLEMS) + sum(self.spans[reason] for reason in SPAN_PROBLEMS)
 
     def metrics(self) -> dict[str, Any]:
-        """Return the content of metrics/merge.json, keys sorted except labels, so equal counts give equal bytes."""
+        """Return metrics/merge.json, keys sorted except labels, so equal counts give equal bytes."""
         content: dict[str, Any] = {"rows_read": self.rows.total(), "spans_read": self.spans.total()}
         content |= {name: _sorted(getattr(self, name)) for name in self.__struct_fields__ if name not in NOT_METRICS}
         content["problems"] = self.problems

@@ -128,7 +128,7 @@ def is_corpus(folder: Path) -> bool:
 
 
 def read_split(split: Path) -> SplitCounts:
-    """Read the size of a split, such as corpus/test; refuse another folder."""
+    """Read the size of a split, such as corpus/test."""
     folder = split.resolve()
     splits: dict[Any, SplitCounts] = {**read_manifest(folder.parent).splits}
     if folder.name not in splits:

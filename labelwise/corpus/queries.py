@@ -42,7 +42,7 @@ def where(table: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
 
 
 def find_kept(table: pa.Table, number: str) -> pa.Array:
-    """Return the index of the row or span kept instead, by the numbering "row" or "span"; null without."""
+    """Return the index of the row or span kept instead, by `number`, "row" or "span"; null without."""
     places = pa.array(np.arange(len(table)))
     return pc.add(pc.subtract(places, table[number]), table[f"kept_{number}"])
 

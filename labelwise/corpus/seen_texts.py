@@ -31,7 +31,7 @@ def digest(key: str) -> np.uint64:
 
 
 def has_seen(seen: np.ndarray, key: str) -> bool:
-    """Return whether a text, by its hexadecimal key, is among sorted digests."""
+    """Return whether a text's hexadecimal key is among sorted digests."""
     place = np.searchsorted(seen, digest(key))
     return bool(digest(key) in seen[place : place + 1])
 
@@ -42,6 +42,6 @@ def write_seen(pipeline: Path, seen: np.ndarray) -> None:
 
 
 def find_seen(pipeline: Path, digests: Mapping[str, str]) -> Path | None:
-    """Find the file of a pipeline, or of the trained one with the same recognizer; None without."""
+    """Find a pipeline's file, or that of the trained one with the same recognizer; None without."""
     files = (folder / SEEN_TEXTS for folder in chain([pipeline], find_trained(pipeline, digests)))
     return next(filter(Path.is_file, files), None)

@@ -69,11 +69,11 @@ class SurfaceForms:
         self._wanted = HashCounter()
 
     def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> None:
-        """Add the surface forms and labels of spans to the wanted ones."""
+        """Want the surface forms and labels of spans."""
         self.want(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
 
     def want(self, forms: np.ndarray, labels: np.ndarray) -> None:
-        """Add digests of surface forms, with label numbers, to the wanted ones."""
+        """Want digests of surface forms, with label numbers."""
         self._forms.add(forms)
         self._wanted.add(self.keys(forms, labels))
 

@@ -1,4 +1,4 @@
-"""Prodigy's tasks: keys, hashes, tokens, and a file name for each label."""
+"""Prodigy's tasks: keys, hashes, tokens; file names of labels."""
 
 import hashlib
 import re

@@ -25,7 +25,7 @@ class TaskFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Return its name."""
         return "-".join(filter(None, self)) + ".jsonl"
 
 

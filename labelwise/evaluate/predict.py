@@ -93,7 +93,7 @@ def predict_texts(
 
 
 def check_outside(inputs: Sequence[Path], out: Path) -> None:
-    """Refuse an output in a folder of inputs, where the next run would predict it, too."""
+    """Refuse an output in a folder of inputs: the next run would predict it, too."""
     for path in inputs:
         if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
             raise InputError(f"{printable(out)}: it is among the texts of {printable(path)}; write elsewhere")
@@ -129,12 +129,12 @@ def _predict(
 
 
 def predict_part(job: PredictJob, folder: Path) -> Done:
-    """Predict the texts of a part, and write them to a file in a folder, one per line."""
+    """Predict a part's texts to a file, one per line."""
     return predict_raw(hold_pipeline(job.model, job.digest), job.part, folder / PART_FILE)
 
 
 def predict_raw(nlp: Language, raws: Iterable[RawText], file: Path) -> Done:
-    """Predict raw texts, and write them to a file, one per line."""
+    """Predict raw texts to a file, one per line."""
     problems: Counter[str] = Counter()
     docs = predict_docs(nlp, read_raws(raws, problems), entity_labels(nlp))
     return Done(*write_predictions(docs, file), problems)
@@ -155,7 +155,7 @@ def predict_docs(
 
 
 def read_raws(raws: Iterable[RawText], problems: Counter[str]) -> Iterator[PredictedDoc]:
-    """Yield raw texts, without predictions; add unusable texts to `problems`, by reason."""
+    """Yield usable raw texts, without predictions; count the others in `problems`, by reason."""
     for raw in raws:
         if raw.text is None:
             problems[raw.problem.partition(":")[0]] += 1
@@ -165,7 +165,7 @@ def read_raws(raws: Iterable[RawText], problems: Counter[str]) -> Iterator[Predi
 
 
 def all_found(nlp: Language, doc: Doc) -> list[tuple[int, int, str, float]]:
-    """List the spans of per-label recognizers, which may overlap, each with its probability."""
+    """List the spans of per-label recognizers, which may overlap, with their probabilities."""
     groups = [doc.spans[pipe.spans_key] for _, pipe in nlp.pipeline if isinstance(pipe, PerLabelRecognizer)]
     return sorted(
         (span.start_char, span.end_char, span.label_, round(float(score), 4))

@@ -8,7 +8,7 @@ from labelwise.evaluate.scores import Groups, Metrics
 def print_scores(metrics: Metrics, more: str) -> None:
     """Print the scores of all spans, their mean over labels, and each label's, lowest F1 first.
 
-    more (str): file with all of them, if they are too many to print.
+    more (str): file with all labels, if they are too many to print.
     """
     all_spans = [metrics.all_spans] if metrics.all_spans else []
     header = ["Label", "P", "R", "F1", head_interval(metrics), *("F1 all spans" for _ in all_spans), "Support"]

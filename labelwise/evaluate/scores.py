@@ -127,7 +127,7 @@ class SplitMetrics(msgspec.Struct):
         return self.all_gold
 
     def shown(self, label: str, scores: AllScores) -> Scores:
-        """Return the scores to show of a label: none if most predictions can't be scored, no F1 without gold."""
+        """Return a label's scores to show: none if most predictions can't be scored, no F1 without gold."""
         scored = scores.labels[label]
         unscored = label in self.mistakes and self.mistakes[label].mostly_unscored
         return Scores(None, None, None, scored.support) if unscored else scored.shown()

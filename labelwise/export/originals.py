@@ -65,7 +65,7 @@ class _Original(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line of an annotation file: its place, its bytes, and its words; the words are empty if undecodable."""
+    """A line of an annotation file: place, bytes, and words ("" if undecodable)."""
 
     place: Place
     content: bytes
@@ -87,8 +87,9 @@ class _Line(NamedTuple):
 class Originals:
     """The brat documents of a corpus's spans.
 
-    types (dict): the types in the lines kept so far, by the first character of these: of relations and events, each
-        with its roles, and of attributes, each with its values.
+    types (dict): types in the kept lines, by their first character: relations and events with their roles, attributes
+        with
+        their values.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Originals:
                 )
 
     def reserved(self) -> set[str]:
-        """Return the names of all text files, by `caseless`, which no other text may have."""
+        """Return the names of all text files, by `caseless`; no other text may have them."""
         return {caseless(f"{name}.txt") for name in self._stems}
 
     def configs(self) -> list[Path]:
@@ -160,7 +161,7 @@ class Originals:
         return restored
 
     def _read(self, name: str, text: str) -> _Original | None:
-        """Read a document; None if it isn't here, or isn't annotated."""
+        """Read a document; None if it is missing or unannotated."""
         if not (stem := self._stems.get(name)):
             return None
         document = read_document(stem, self.folder, self.how)

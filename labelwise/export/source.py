@@ -37,7 +37,7 @@ PLACED = ("file", "line", "start", "end", "label", "renamed", "reason")  # colum
 
 
 class PlacedSpan(NamedTuple):
-    """A span read from a line, None if unusable, and whether its row counts."""
+    """A span read from a line (None if unusable), and whether its row counts."""
 
     key: SpanKey | None
     counts: bool
@@ -81,9 +81,9 @@ class Exported(NamedTuple):
     """Counts of an export, and what it changed or left out.
 
     rows (int): texts; or rows of all labels' files.
-    verdicts, rejects (int): rows of accepted or rejected single spans; the rejected ones of these.
+    verdicts, rejects (int): rows of accepted or rejected single spans; rejected ones.
     rename (Mapping[str, str]): `rename` of the section `brat` that restores the labels.
-    ordered_by (str): order of predictions; empty for a corpus.
+    ordered_by (str): order of predictions; "" for a corpus.
     """
 
     rows: int
@@ -163,9 +163,8 @@ def open_source(
 ) -> ExportSource:
     """Open a source to export.
 
-    path (Path): folder of a merged corpus, of tasks by `convert-brat`, or predictions: a file, or a folder of
-        `predict_files`.
-    settings (Settings | None): settings of the tokenizer; None for the corpus's own, or the defaults.
+    path (Path): folder of a merged corpus, of tasks by `convert-brat`, or of `predict_files`; or a file of predictions.
+    settings (Settings | None): of the tokenizer; None for the corpus's own, or the defaults.
     RAISES (InputError): if it is none of these.
     """
     if is_corpus(path):

@@ -35,7 +35,7 @@ decode = msgspec.msgpack.Decoder(list[Columns]).decode
 
 
 class TextResult(NamedTuple):
-    """The outcome of one text: its Doc if it is in the corpus, else why it isn't."""
+    """A text's outcome: its Doc, or why it isn't in the corpus."""
 
     answers: Sequence[Answer]
     merged: Merged
@@ -57,7 +57,7 @@ class TableWriter:
         self.shared: dict[tuple[Any, ...], int] = {}
 
     def add(self, own: tuple[Any, ...], *shared: Any) -> None:
-        """Add a row: its own values, then the shared ones, in order of the schema."""
+        """Add a row: own values, then shared ones in the schema's order."""
         self.own.append((*own, self.shared.setdefault(shared, len(self.shared))))
 
 
@@ -94,7 +94,7 @@ class AccountWriter:
 
 
 def read_batches(file: Path) -> Iterator[Sequence[Columns]]:
-    """Yield the batches of a part: columns of each table."""
+    """Yield a part's batches: columns of each table."""
     with file.open("rb") as batches:
         while head := batches.read(SIZE.size):
             yield decode(batches.read(*SIZE.unpack(head)))
@@ -114,7 +114,7 @@ def add_problem(account: AccountWriter, problem: Problem, dataset: str, file: st
 
 
 def add_decision(account: AccountWriter, decided: DecisionOutcome, text: str, row: int | None) -> None:
-    """Add a decision, with its number among the text's rows; None without such a text."""
+    """Add a decision, with its number among the text's rows; None without a text."""
     decision = decided.decision
     what = (decision.dataset, decided.row.file, *NOBODY, "decision", decision.verdict)
     why = (decided.reason, decided.detail or None, None)

@@ -14,7 +14,7 @@ from labelwise.merge.read import ReadCounts, Source
 
 
 class SourceCounts(NamedTuple):
-    """Rows and spans of sources with an outcome, by dataset and file; some problems have their own file."""
+    """Rows and spans with an outcome, by dataset and file; some problems have their own file."""
 
     rows: Counter[Any]
     spans: Counter[Any]
@@ -28,7 +28,7 @@ class SourceCounts(NamedTuple):
 def check_balance(
     counted: SourceCounts, corpus: Path, sources: Sequence[Source], read: Sequence[ReadCounts], buckets: Buckets
 ) -> None:
-    """Compare the rows and spans counted by readers with the tables, by source; a difference is a bug."""
+    """Compare the readers' counts with the tables, by source; a difference is a bug."""
     rows, spans = counted
     expected: Counter[tuple[str, str, str]] = Counter()
     for source, counts in zip(sources, read, strict=True):
@@ -55,7 +55,7 @@ def count_spans(group: Group) -> Counter[Any]:
 
 
 def _first_missing(corpus: Path, source: Source, buckets: Buckets) -> str:
-    """Name the first line of a source whose task has no row; empty if all have one."""
+    """Return the first line of a source without a row; "" if all have one."""
     name, file = source.dataset.name, source.file.name
     lines: set[int] = set()
     for group in read_groups(corpus, merged=False):

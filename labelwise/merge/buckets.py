@@ -1,8 +1,8 @@
 """Store tasks on disk, in buckets by text key, so a merge holds the tasks of few texts in memory.
 
 A writer has one file for all buckets, since creating a file takes as long as reading fifty tasks. The file has blocks
-of records of one bucket, each with the place of the bucket's previous block first, and ends with the places of the last
-blocks. A record is a HEAD, and a task as MessagePack, without its text, or a text; as bytes, records sort by key, texts
+of records of one bucket, each beginning with the place of the bucket's previous block, and ends with the last blocks'
+places. A record is a HEAD, and a task as MessagePack, without its text, or a text; as bytes, records sort by key, texts
 before tasks, sources and lines. A process writes a text once.
 
 Buckets are sorted by key, and read in ranges; large ranges are split again. Partitions don't depend on them.
@@ -52,14 +52,14 @@ class Text(NamedTuple):
     records: list[bytes]
 
     def read(self) -> Iterator[tuple[int, str, Task]]:
-        """Yield source number, text, and task without its text, of each record."""
+        """Yield (source number, text, task without text) of each record."""
         for record in self.records:
             _, source, _, own, _ = HEAD.unpack_from(record)
             text = self.text if own == self.key else self.variants[own]
             yield source - 1, text, decode_task(memoryview(record)[HEAD.size :])
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
-        """Yield source number and task, with offsets in the text."""
+        """Yield (source number, task), with offsets in the text."""
         moves = {text: Move(text, self.text) for text in self.variants.values()}
         for source, text, task in self.read():
             yield source, moves[text].task(task) if text in moves else task
@@ -79,7 +79,7 @@ def range_of(key: bytes, bits: int) -> int:
 
 
 class BucketWriter:
-    """Writes records to their buckets in batches; without records, there is no file."""
+    """Writes records to their buckets in batches; creates no empty file."""
 
     def __init__(self, file: Path, bits: int, skip: int = 0) -> None:
         self.folder, self.path, self.bits, self.skip = file.parent, file, bits, skip
@@ -121,9 +121,9 @@ class BucketWriter:
 
 
 class TaskWriter(BucketWriter):
-    """Writes the tasks of a source, and texts that this process hasn't written to the folder.
+    """Writes the tasks of a source, and texts that this process hasn't written yet.
 
-    forms (BucketWriter): gets the forms of these texts.
+    forms (BucketWriter): gets these texts' forms.
     """
 
     def __init__(self, file: Path, bits: int, forms: BucketWriter) -> None:
@@ -146,15 +146,16 @@ class TaskWriter(BucketWriter):
 
 @lru_cache(maxsize=1)
 def written_texts(folder: Path) -> set[bytes]:
-    """Return keys of texts that this process wrote to a folder (on a cluster, a job's)."""
+    """Return keys of texts that this process (on a cluster, a job) wrote to a folder."""
     return set()
 
 
 class Buckets(msgspec.Struct, frozen=True):
     """The buckets of a merge, read in ranges: `number` of 2**bits equal ranges of keys.
 
-    folder (Path): files of writers, by kind: "tasks", "forms", and those of `same_texts`: the pairs of keys "same",
-        and tasks "moved" to other buckets.
+    folder (Path): writers' files by kind: "tasks", "forms", and `same_texts`' pairs of keys, "same", and tasks for
+        other
+        buckets, "moved".
     bits (int): number of key bits that select a bucket.
     """
 
@@ -167,11 +168,11 @@ class Buckets(msgspec.Struct, frozen=True):
         return sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
 
     def bits_for(self, parts: int) -> int:
-        """Return the bits of ranges for at least `parts` parts, or for all buckets."""
+        """Return the bits of at least `parts` ranges, or of all buckets."""
         return min(self.bits, parts.bit_length())
 
     def read_bits(self) -> int:
-        """Return the bits of ranges with READ_BYTES of tasks, on average."""
+        """Return the bits of ranges with READ_BYTES of tasks on average."""
         return self.bits_for(sum(file.stat().st_size for file in self.files("tasks")) // READ_BYTES)
 
     def blocks(self, kind: str, number: int, bits: int) -> Iterator[bytes]:
@@ -181,17 +182,17 @@ class Buckets(msgspec.Struct, frozen=True):
             yield from read_blocks(file, range(number << each, (number + 1) << each), self.bits)
 
     def read(self, kind: str, size: int, number: int = 0, bits: int = 0) -> Iterator[bytes]:
-        """Yield the records of a range, which have one size."""
+        """Yield the records of a range; all have `size` bytes."""
         for block in self.blocks(kind, number, bits):
             for place in range(0, len(block), size):
                 yield block[place : place + size]
 
     def same(self, number: int = 0, bits: int = 0) -> dict[bytes, bytes]:
-        """Map keys of texts to the keys of the first texts with the same forms."""
+        """Map keys of texts to the first key with the same form."""
         return {pair[:KEY_BYTES]: pair[KEY_BYTES:] for pair in self.read("same", 2 * KEY_BYTES, number, bits)}
 
     def tasks(self, number: int, bits: int) -> Iterator[bytes]:
-        """Yield the tasks of a range, and their texts, after `same_texts`."""
+        """Yield a range's tasks and texts, after `same_texts`."""
         moved_keys = self.same(number, bits)
         for record in split_tasks(self.blocks("tasks", number, bits)):
             if not moved_keys or record[:KEY_BYTES] not in moved_keys:
@@ -199,7 +200,7 @@ class Buckets(msgspec.Struct, frozen=True):
         yield from split_tasks(self.blocks("moved", number, bits))
 
     def texts(self, number: int, bits: int, scratch: Path) -> Iterator[Text]:
-        """Yield the texts of a range, sorted by key."""
+        """Yield a range's texts, sorted by key."""
         yield from read_texts(self.tasks(number, bits), bits, scratch / f"cut-{number}")
 
 
@@ -218,7 +219,7 @@ def read_blocks(file: Path, numbers: range, bits: int) -> Iterator[bytes]:
 
 
 def split_tasks(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the records of tasks and texts in blocks."""
+    """Yield the records in blocks of tasks."""
     for block in blocks:
         place = 0
         while place < len(block):
@@ -240,7 +241,7 @@ def _make_text(key: bytes, records: list[bytes]) -> Text:
 
 
 def read_texts(tasks: Iterator[bytes], skip: int, cut: Path) -> Iterator[Text]:
-    """Yield the texts of tasks, sorted by key; the keys have `skip` equal bits."""
+    """Yield texts, sorted by key; the keys share `skip` bits."""
     held: list[bytes] = []
     size = 0
     for record in tasks:

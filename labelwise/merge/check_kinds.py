@@ -43,7 +43,7 @@ CONTEXT_CHARS = 20  # on either side of a quoted span
 
 
 class Evidence(NamedTuple):
-    """Evidence of an import check, with rows of the tables, or other quotes, as examples."""
+    """Evidence of an import check, with examples: rows of the tables, or other quotes."""
 
     n: int = 0
     values: Mapping[str, Any] = {}
@@ -76,7 +76,7 @@ class Merged:
 
     @cached_property
     def sample(self) -> list[SampledText]:
-        """Return the first texts of the corpus by key: a random sample, because keys are digests."""
+        """Return the first texts by key: a random sample, because keys are digests."""
         texts: list[SampledText] = []
         chars = 0
         for group, docs in read_groups_with_docs(self.corpus, merged=False, only=("text", "split", "dataset")):
@@ -102,23 +102,23 @@ class Data(NamedTuple):
 
     @property
     def figures(self) -> Figures:
-        """Return the counts of the dataset."""
+        """Return the dataset's counts."""
         return self.merged.figures[self.dataset.name]
 
     @property
     def sample(self) -> list[SampledText]:
-        """List its texts in the sample."""
+        """Return its texts in the sample."""
         return [text for text in self.merged.sample if self.dataset.name in text.datasets]
 
     @property
     def files(self) -> range:
-        """Return the numbers of its files among all datasets' files."""
+        """Return its files' numbers among all datasets' files."""
         before = takewhile(lambda dataset: dataset.name != self.dataset.name, self.merged.datasets)
         first = sum(len(dataset.files) for dataset in before)
         return range(first, first + len(self.dataset.files))
 
     def label_texts(self, *reasons: str) -> Iterator[Mapping[str, set[str]]]:
-        """Yield, per row group, the keys of texts that have spans with these outcomes, by label."""
+        """Yield, per row group, the keys of texts with spans of these outcomes, by label."""
         for group in read_groups(self.merged.corpus, merged=False, columns=("text", "dataset", "label", "reason")):
             spans = queries.where(queries.where(group.spans, "dataset", [self.dataset.name]), "reason", reasons)
             keys: defaultdict[str, set[str]] = defaultdict(set)
@@ -181,7 +181,7 @@ def some(n: int, rows: Sequence[Mapping[str, Any]] = (), quotes: Sequence[str] =
 
 
 def each_of(name: str, table: Mapping[str, Mapping[str, int]], template: str) -> list[Evidence]:
-    """Return evidence of a table of counts, as one value, with keys from both keys of the table."""
+    """Return evidence of a table of counts as one value; the template gets both keys."""
     counts = {template.format(outer, inner): n for outer, of in table.items() for inner, n in of.items()}
     return [Evidence(sum(counts.values()), {name: largest_first(counts)})] if counts else []
 

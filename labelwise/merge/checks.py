@@ -1,7 +1,7 @@
 """The import checks of a merge: were datasets read as intended, and is the corpus fit for training?
 
-Each check is an entry of the table of a module: a query and its words, see `check_kinds`. After a check that stops,
-only `why` reads the corpus, until the dataset's entry declares its form, or `expect_losses: true`.
+A check is an entry in a module's table: a query and its words (`check_kinds`). After a check that stops, only `why`
+reads the corpus, until the dataset's entry declares its form, or `expect_losses: true`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ KINDS = {kind.name: kind for kind in (*READING, *ADVICE, *FILES)}
 
 
 def check_undeclared(folder: Path, undeclared: Iterable[Undeclared]) -> Iterator[ImportCheck]:
-    """Yield undeclarable files of a folder, each with the entry to add."""
+    """Yield undeclarable files, each with the entry to add."""
     for candidate in undeclared:
         file = folder / candidate.entry.paths[0]
         patterns = patterns_in(file) if file.is_dir() else []
@@ -56,7 +56,7 @@ def check_undeclared(folder: Path, undeclared: Iterable[Undeclared]) -> Iterator
 
 
 def find_checks(merged: Merged) -> list[ImportCheck]:
-    """Run all checks, stopping ones first; if some stop, without advice."""
+    """Run all checks, stopping ones first; skip advice if some stop."""
     checks = sorted((check for kind in READING for check in kind.find(merged)), key=lambda check: not check.stops)
     stopped = any(check.stops for check in checks)
     return checks if stopped else [*checks, *(check for kind in ADVICE for check in kind.find(merged))]

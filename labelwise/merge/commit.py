@@ -41,7 +41,7 @@ class Account(NamedTuple):
 
 
 def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSet]) -> Account:
-    """Write the tables from their parts, in order, and count them."""
+    """Write the tables from their parts in order, and count them."""
     renames = {dataset.name: dataset.rename for dataset in datasets}
     ledger = new_ledger(all_labels(datasets), [dataset.name for dataset in datasets], renames)
     sources = SourceCounts(Counter(), Counter())
@@ -59,7 +59,7 @@ def write_account(parts: Iterable[Path], folder: Path, datasets: Sequence[DataSe
 
 
 def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Source]) -> dict[str, Counter[str]]:
-    """Write pairs of nearly equal texts in two splits, most similar first; count them by splits."""
+    """Write near-duplicates in two splits, most similar first; count them by splits."""
     keys = {text.key.hex() for pair in pairs for text in (pair.one, pair.other)}
     locations: dict[str, dict[str, str]] = {}  # the split of a text, and the document that it is, by its key
     for group in read_groups(folder, merged=False) if pairs else ():
@@ -82,7 +82,7 @@ def write_pairs(pairs: Sequence[NearPair], folder: Path, sources: Sequence[Sourc
 
 
 def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: bool) -> None:
-    """Refuse tables without texts, unless allowed, and, with `strict`, tables with problems."""
+    """Refuse tables without texts, unless allowed; with `strict`, also tables with problems."""
     if not may_be_empty and not any(ledger.texts[split] for split in SPLITS):
         rows = ", ".join(f"{n:,} {reason}" for reason, n in sorted(ledger.rows.items())) or "none"
         first = f"; the first that can't be used: {first_problem(corpus)}" if ledger.problems else ""
@@ -99,7 +99,7 @@ def check_account(ledger: Ledger, corpus: Path, *, strict: bool, may_be_empty: b
 
 
 def first_problem(corpus: Path) -> str:
-    """Name dataset, file, line and reason of the first unusable row, or else span."""
+    """Return dataset, file, line and reason of the first unusable row, or else span."""
     for kind, reasons in (("rows", ROW_PROBLEMS), ("spans", SPAN_PROBLEMS)):
         places = (
             (row["dataset"], row["file"], row["line"], queries.describe(row))
@@ -146,7 +146,7 @@ def write_metrics(metrics: Path, digest: Path, ledger: Ledger, partitions: Mappi
 
 
 def _write_labels(nlp: Language, labels: Sequence[str], folder: Path) -> None:
-    """Write the files for `spacy.read_labels.v1`: counts by action of the parser for spaCy's ner, and a list."""
+    """Write the files for `spacy.read_labels.v1`: counts by parser action for spaCy's ner, and a list."""
     folder.mkdir()
     ner: Any = nlp.create_pipe("ner")
     actions = ner.moves.get_actions(entity_types=sorted(labels))

@@ -1,4 +1,4 @@
-"""Import checks of the corpus: is it fit for training? They are asked if all datasets were read as intended."""
+"""Import checks of the corpus: is it fit for training? They run if all datasets were read as intended."""
 
 import re
 import unicodedata
@@ -50,7 +50,7 @@ def _too_few(merged: Merged) -> bool:  # too few texts to fill the splits
 
 
 def _empty_splits(merged: Merged, *names: Split) -> Iterator[Evidence]:
-    """Find empty splits that a hash could have filled; suggest a salt that fills all splits."""
+    """Find empty splits that a hash could have filled; suggest a salt that fills all."""
     settings, texts = merged.settings, merged.ledger.texts
     if _too_few(merged):
         return

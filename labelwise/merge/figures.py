@@ -1,4 +1,4 @@
-"""Count the rows and spans of each dataset for import checks, with samples."""
+"""Counts and samples of each dataset's rows and spans, for import checks."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -34,16 +34,16 @@ class Figures:
 
     rows (Counter): by outcome.
     spans (Counter): by label and outcome (of equal spans, that of the first).
-    people (Counter): rows, by annotator; None without a name.
+    people (Counter): rows by annotator; None without a name.
     split_conflict (Counter): rows left out, by the dataset with another declared split.
     out_of_order (int): questions whose latest answer differs by times and by files.
-    replaced_by (Counter): answers replaced by the same annotator's answer in another dataset, by that dataset.
+    replaced_by (Counter): answers replaced by the same annotator's in another dataset, by that dataset.
     replaced (Counter): superseded accepted spans, by label.
-    passes (Counter): superseded "rows" with accepted spans; "disjoint" ones, which share no label with the row that
+    passes (Counter): superseded "rows" with accepted spans; "disjoint" ones, without a common label with the row that
         counts; and the spans that are ALONE.
     copies (Counter): rows that copy an answer, by its dataset.
     unnamed (Counter): texts with an anonymous and a named answer, by that name.
-    shared (Counter): texts in an earlier declared dataset, too, by that dataset.
+    shared (Counter): texts also in an earlier declared dataset, by that dataset.
     overlapped (Counter): spans dropped for an overlapping span of another dataset, by label and dataset.
     """
 
@@ -62,7 +62,7 @@ class Figures:
     samples: defaultdict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
 
     def labels(self, *reasons: str) -> Counter[str]:
-        """Count the spans with some outcomes, by label."""
+        """Count the spans with these outcomes, by label."""
         counts: Counter[str] = Counter()
         for (label, reason), n in self.spans.items():
             if reason in reasons:
@@ -70,7 +70,7 @@ class Figures:
         return counts
 
     def sample(self, *reasons: str) -> list[dict[str, Any]]:
-        """Return the first rows with some outcomes."""
+        """Return the first rows with these outcomes."""
         return [row for reason in reasons for row in self.samples[reason]][:SAMPLE]
 
 

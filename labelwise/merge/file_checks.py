@@ -21,7 +21,7 @@ NUMBER = re.compile(r"[0-9]+")
 
 
 def _files_of_one_corpus(merged: Merged) -> Iterator[Evidence]:
-    """Find similar files of a folder whose entries differ only in the labels used in each."""
+    """Find similar files of a folder whose entries differ only in labels."""
     alike: defaultdict[tuple[Path, str, str, str], list[DataSet]] = defaultdict(list)
     for dataset in merged.datasets:
         used = {label for label, _ in merged.figures[dataset.name].spans}

@@ -2,8 +2,8 @@
 
 1. Read: each dataset is read once into buckets by the keys of texts (`read`, `buckets`). Texts that differ only in
    white space or Unicode composition get one key (`same_texts`).
-2. Plan: the range of keys is cut into partitions, a power of two, of `docs_per_partition` texts or fewer. A text's
-   partition follows from its key, whatever the number of workers and the order of files.
+2. Plan: the keys are cut into partitions, a power of two, of `docs_per_partition` texts or fewer. A text's partition
+   follows from its key, whatever the number of workers and the order of files.
 3. Merge: each job merges a range of keys (`partition`).
 4. Account: each row and span has one outcome in the tables (`corpus.tables`), or the command fails.
 5. Commit: the old manifest is deleted, the files are moved into place, and the new manifest comes last.
@@ -137,7 +137,7 @@ def merge_data(
 def read_sources(
     sources: Sequence[Source], work: Path, settings: Settings, do: DoJobs
 ) -> tuple[list[ReadCounts], Buckets]:
-    """Read all sources into buckets; return each source's counts, and the buckets."""
+    """Read all sources into buckets; return their counts, and the buckets."""
     stats = [stat_of(source.file.path, READ_SUFFIXES) for source in sources]
     bits = count_bits(sum(size for stat in stats for _, _, size, *_ in stat), len(sources))
     written_texts.cache_clear()  # an earlier merge of this process may have written to a folder of the same name
@@ -146,7 +146,7 @@ def read_sources(
 
 
 def complete_unanswered(sources: Sequence[Source], read: Sequence[ReadCounts]) -> list[Source]:
-    """Treat unanswered rows without spans as complete in datasets that have no other rows."""
+    """Treat unanswered rows without spans as complete in datasets without other rows."""
     answered = {source.dataset.name for source, counts in zip(sources, read, strict=True) if counts.answered}
     return [
         msgspec.structs.replace(source, dataset=msgspec.structs.replace(source.dataset, kind="complete"))
@@ -175,7 +175,7 @@ def gather_decisions(decisions: Path | None, part: Path, buckets: Buckets) -> di
 def plan_merging(
     sources: Sequence[Source], buckets: Buckets, size: tuple[int, int], labels: list[str], settings: Settings
 ) -> list[MergeJob]:
-    """Plan the jobs; the number of partitions is a power of two, which a few more texts rarely change.
+    """Plan the jobs; partitions are a power of two, which a few more texts rarely change.
 
     size (tuple[int, int]): distinct texts, and their bytes.
     """
@@ -202,7 +202,7 @@ def plan_merging(
 def give_each(
     plan: Sequence[MergeJob], groups: Rows, decisions: Mapping[bytes, list[DecisionRow]]
 ) -> Iterator[MergeJob]:
-    """Yield each job with its texts' groups (GROUPED, sorted by key) and decisions."""
+    """Yield jobs with their texts' groups (GROUPED, sorted by key) and decisions."""
     ranges = np.array([range_of(key.tobytes(), plan[0].bits) for key in groups["key"]], np.int64)
     decided: defaultdict[int, dict[bytes, list[DecisionRow]]] = defaultdict(dict)
     for key, rows in decisions.items():
@@ -214,7 +214,7 @@ def give_each(
 
 
 def compare_texts(plan: Sequence[MergeJob], settings: Settings, work: Path, do: DoJobs) -> list[NearPair]:
-    """Find pairs of nearly equal texts, unless the policy is "off"."""
+    """Find near-duplicates, unless the policy is "off"."""
     if settings.near_duplicates == "off":
         return []
     pairs = find_pairs([work / name for name in do(sign_range, plan, "compare")], settings.near_similarity)

@@ -2,10 +2,10 @@
 
 The similarity of two texts is the Jaccard index of their word trigrams, NFKC-normalized and case-folded. MinHash
 estimates it for pairs that share a band of their signatures: Leskovec, Rajaraman, Ullman, Mining of Massive Datasets,
-chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, a pair of similarity 0.8 is found with a probability of
+chapter 3 (http://www.mmds.org). With 16 bands of 8 numbers, it finds a pair of similarity 0.8 with a probability of
 95%, one of 0.9 with more than 99.9%.
 
-Signatures are on disk; memory holds 16 bytes per text, and the pairs.
+Signatures are on disk; memory holds the pairs, and 16 bytes per text.
 """
 
 import re
@@ -40,7 +40,7 @@ Rows = npt.NDArray[np.void]
 
 
 class Text(NamedTuple):
-    """A text: key, source and line of its first task, and splits that its datasets declare and exclude."""
+    """A text: key, source and line of its first task, splits that its datasets declare and exclude."""
 
     key: bytes
     source: int
@@ -50,12 +50,12 @@ class Text(NamedTuple):
 
     @classmethod
     def read(cls, row: Rows) -> "Text":
-        """Make a text from a row of a file."""
+        """Convert a row of a file."""
         return cls(row["key"].tobytes(), int(row["source"]), int(row["line"]), *read_splits(row))
 
 
 class NearPair(NamedTuple):
-    """Two nearly equal texts; the similarity is an estimate, in steps of 1/128."""
+    """Two nearly equal texts; the similarity is estimated in steps of 1/128."""
 
     similarity: float
     one: Text
@@ -63,7 +63,7 @@ class NearPair(NamedTuple):
 
 
 def sign_range(job: MergeJob, folder: Path) -> str:
-    """Write the signatures of a range of texts, and return the file's name."""
+    """Write the signatures of a range of texts; return the file's name."""
     name = f"signatures-{job.number}"
     with (folder / name).open("wb") as file:
         for text in job.texts(folder):  # a signature takes ten times as much as a list
@@ -72,7 +72,7 @@ def sign_range(job: MergeJob, folder: Path) -> str:
 
 
 def find_place(job: MergeJob, text: BucketText) -> Text:
-    """Find the place of a text, and the splits that its datasets declare and exclude."""
+    """Return a text's place, and the splits that its datasets declare and exclude."""
     source, task = next(text.tasks())
     declares = any(source.dataset.split != "auto" for source in job.sources)
     answers = job.answers(text) if declares else ()
@@ -86,7 +86,7 @@ def write_place(text: Text) -> tuple[bytes, int, int, int, int]:
 
 
 def read_splits(row: Rows) -> tuple[Split | None, frozenset[Split]]:
-    """Return the declared split of a row, and the splits that its hash doesn't choose."""
+    """Return a row's declared split, and the splits that its hash doesn't choose."""
     declared = SPLITS[int(row["declared"]) - 1] if row["declared"] else None
     return declared, frozenset(split for place, split in enumerate(SPLITS) if row["without"] >> place & 1)
 
@@ -100,7 +100,7 @@ def sign(text: str) -> list[int]:
 
 
 def find_pairs(files: Sequence[Path], threshold: float) -> list[NearPair]:
-    """Find pairs with an estimated similarity of `threshold` or more, most similar first."""
+    """Find pairs with an estimated similarity of at least `threshold`, most similar first."""
     starts = np.cumsum([0, *(file.stat().st_size // SIGNED.itemsize for file in files)])
     total = int(starts[-1])
     candidates = np.zeros(0, np.int64)
@@ -124,7 +124,7 @@ def _text(files: Sequence[Path], starts: npt.NDArray[np.int64], number: int) -> 
 
 
 def _share_band(files: Sequence[Path], band: int, total: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of texts with equal bands, as numbers, the lower first."""
+    """Yield pairs of texts' numbers with equal bands, the lower first."""
     hashes = hash_band(files, band, total)
     order = hashes.argsort()
     hashes.sort()

@@ -29,10 +29,10 @@ from labelwise.merge.same_texts import move_decisions
 
 
 class MergeJob(msgspec.Struct, frozen=True):
-    """A range of keys to merge: some partitions of a bucket, or some buckets of a partition.
+    """A range of keys to merge: partitions of a bucket, or buckets of a partition.
 
     number, bits (int): number of the range, of 2**bits.
-    read_bits (int): bits of the ranges that are held at once.
+    read_bits (int): bits of the ranges held at once.
     partition_bits (int): number of key bits that select a partition.
     groups (Mapping[bytes, SplitGroup]): of texts that stay in one split with others, by key.
     decisions (Mapping[bytes, list[DecisionRow]]): by text key, in order.
@@ -53,7 +53,7 @@ class MergeJob(msgspec.Struct, frozen=True):
         return f"texts, part {self.number + 1} of {1 << self.bits}"
 
     def texts(self, scratch: Path) -> Iterator[Text]:
-        """Yield the texts, sorted by key; see `Buckets.texts`."""
+        """Yield the texts, sorted by key."""
         bits = self.read_bits - self.bits
         for number in range(self.number << bits, (self.number + 1) << bits):
             yield from self.buckets.texts(number, self.read_bits, scratch)
@@ -105,7 +105,7 @@ def merge_range(job: MergeJob, folder: Path) -> MergedRange:
 
 
 def merge_one(text: Text, decisions: Sequence[DecisionRow], job: MergeJob, tokenizer: LearningTokenizer) -> TextResult:
-    """Merge all answers about one text, choose its split, and make its Doc."""
+    """Merge a text's answers, choose its split, and make its Doc."""
     answers = job.answers(text)
     declared = declared_split(answers)
     merged = merge_text(text.text, answers, job.settings, declared, decisions)

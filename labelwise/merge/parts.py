@@ -1,7 +1,7 @@
 """Find texts that are parts of another dataset's texts, such as the sentences of its documents.
 
-Only datasets whose median text is at most a third as long are searched. A part begins with a word of its document and
-has four words or more. Parts are on disk; a process that reads documents holds 52 bytes for each, and 56 for each pair.
+Only datasets whose median text is at most a third as long are searched. A part has four words or more, and begins with
+a word of its document. Parts are on disk; a process that reads documents holds 52 bytes for each, and 56 for each pair.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class PartsJob(msgspec.Struct, frozen=True):
         return str(self.merge)
 
     def texts(self, folder: Path) -> Iterator[tuple[str, Text, set[str]]]:
-        """Yield each text, its place, and its datasets."""
+        """Yield (text, place, datasets)."""
         for text in self.merge.texts(folder):
             names = {self.merge.sources[source].dataset.name for source, _ in text.tasks()}
             yield text.text, find_place(self.merge, text), names
@@ -67,7 +67,7 @@ def _median(lengths: Counter[int]) -> int:
 
 
 def write_parts(job: PartsJob, folder: Path) -> str:
-    """Write the possible parts in a range of texts, and return the file's name."""
+    """Write the possible parts in a range of texts; return the file's name."""
     file_name = f"parts-{job.merge.number}"
     with (folder / file_name).open("wb") as file:
         for text, place, names in job.texts(folder):
@@ -78,14 +78,14 @@ def write_parts(job: PartsJob, folder: Path) -> str:
 
 
 def describe_part(text: str, place: Text) -> tuple[bytes | int, ...] | None:
-    """Return a text's values for a row of PART, without its dataset; None if it is too short."""
+    """Return a text's values for a row of PART, except the dataset; None if it is too short."""
     content = text.strip()
     words = WORD.findall(content)[:BEGIN]
     return (*write_place(place), _hash_words(words), len(content), _digest(content)) if len(words) == BEGIN else None
 
 
 def contained(text: str, parts: np.ndarray, begins: np.ndarray) -> Iterator[tuple[int, Rows]]:
-    """Yield number and row (PART, sorted by `begin`) of the parts that a text contains, also of itself."""
+    """Yield number and row (PART, sorted by `begin`) of the parts in a text, also of itself."""
     words = [*WORD.finditer(text)]
     windows = zip(*(words[first:] for first in range(BEGIN)), strict=False)
     hashes = np.array([_hash_words([word[0] for word in window]) for window in windows], np.uint32)

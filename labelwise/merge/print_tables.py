@@ -1,4 +1,4 @@
-"""Print the counts of a merge: outcomes of rows and spans, and each label's."""
+"""Print the counts of a merge."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ COLUMNS = ("gold", "entity", "dropped", "misaligned", "rejected", "complete", "p
 
 
 def print_ledger(ledger: Ledger, more: str) -> None:
-    """Print the counts of a merge; of many labels, the ones with the most lost spans. `more` names the file of all."""
+    """Print outcomes of rows and spans, and of the labels with the most lost spans; `more` names the file of all."""
     names = ("rows", "texts", *ANSWERS, "superseded", "unused", "spans", "entities", "dropped")
     used = [name for name in names if any(counts[name] for counts in ledger.datasets.values())]
     rows = [[name, *(f"{counts[column]:,}" for column in used)] for name, counts in ledger.datasets.items()]

@@ -1,4 +1,4 @@
-"""Read sources into buckets, each once, because reading is the expensive step; in parallel."""
+"""Read each source once into buckets, in parallel."""
 
 from collections import Counter
 from pathlib import Path
@@ -41,7 +41,7 @@ class ReadJob(msgspec.Struct, frozen=True):
 
 
 class ReadCounts(msgspec.Struct):
-    """Counts of a source: rows, spans, and tasks.
+    """A source's numbers of rows, spans and tasks.
 
     elsewhere (Counter): problems with their own file, as in brat, by table and file.
     answered (int): tasks with spans, or with another sign of annotation.
@@ -56,7 +56,7 @@ class ReadCounts(msgspec.Struct):
 
 
 def read_source(job: ReadJob, folder: Path) -> ReadCounts:
-    """Read a source: tasks go to buckets, and problems to the tables; refuse one that has changed meanwhile."""
+    """Read a source: tasks go to buckets, problems to the tables; refuse one that has changed meanwhile."""
     dataset, file = job.source.dataset, job.source.file
     counts = ReadCounts()
     number, name = job.source.number, f"{job.source.number:06d}"
@@ -93,7 +93,7 @@ def read_source(job: ReadJob, folder: Path) -> ReadCounts:
 
 
 def give_label(task: Task, dataset: DataSet, file: SourceFile) -> Task:
-    """Give spans of tags without a label their dataset's only label; refuse several."""
+    """Give spans of unlabeled tags their dataset's only label; refuse several."""
     if not task.spans or task.spans[0].label != NO_LABEL:
         return task
     if len(dataset.labels) > 1:

@@ -58,7 +58,7 @@ def _unusable_rows(data: Data) -> list[Evidence]:
 
 
 def _losses(data: Data) -> tuple[Counter[str], Counter[str], list[Reason]]:
-    """Count usable and unusable spans, by label; list reasons. Undeclared labels count if there are no others."""
+    """Count usable and unusable spans by label, undeclared labels only if there are no others; list reasons."""
     used, unused = data.figures.labels(*USED), data.figures.labels(*UNUSED)
     undeclared = data.figures.labels(Reason.UNDECLARED)
     lost = unused if undeclared == unused and not used else unused - undeclared

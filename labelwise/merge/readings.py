@@ -23,7 +23,7 @@ Trials = Counter[tuple[int, str, str]]
 
 
 class Better(NamedTuple):
-    """A reading that removes losses: its name, and the spans lost before and after."""
+    """A reading that removes losses, and the spans lost before and after."""
 
     name: str
     before: int
@@ -33,9 +33,8 @@ class Better(NamedTuple):
 def try_readings(result: TextResult, projection: Projection, trials: Trials) -> None:
     """Count the losses of a text's accepted spans by each reading, unless their dataset declares one.
 
-    Spans that don't quote the words at their offsets are lost, except by the readings that find these words. White
-    space beside a span may have been trimmed. If an answer has lost no span, a reading counts as losing each span that
-    it moves.
+    Spans that don't quote the words at their offsets are lost, except by readings that find these words. White space
+    beside a span may have been trimmed. If an answer has lost no span, a reading loses each span that it moves.
     """
     text, first, last = result.merged.text, projection.first, projection.last
     places = first_moved(text)
@@ -65,7 +64,7 @@ def try_readings(result: TextResult, projection: Projection, trials: Trials) -> 
 
 
 def first_moved(text: str) -> dict[str, int]:
-    """Find the character after which each reading differs; readings that don't are left out."""
+    """Map each reading that differs to the character after which it does."""
     first: dict[str, int] = {}
     if not text.isascii() or "\r" in text:
         others = [char for char in {*text} if char > "\x7f" or char == "\r"]
@@ -88,7 +87,7 @@ MOVING_ALL = tuple(name for name in READINGS if name not in (*MOVING, *OTHER_TEX
 
 
 def _untrimmed(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """List the possible offsets before white space was trimmed, beginning with these."""
+    """List the possible offsets before white space was trimmed, these first."""
     before, behind = text[max(0, start - MAX_TRIMMED) : start], text[end : end + MAX_TRIMMED]
     starts = range(start, start - 1 - (len(before) - len(before.rstrip())), -1)
     ends = range(end, end + 1 + len(behind) - len(behind.lstrip()))
@@ -103,7 +102,7 @@ def _count(trials: Trials, files: Iterable[int], name: str) -> tuple[int, int]:
 
 
 def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
-    """Find the reading that removes most losses of files, by number; None if none removes enough."""
+    """Return the reading that removes most losses of files, by number; None if none removes enough."""
     candidates = []
     for name in READINGS:
         before, after = _count(trials, files, name)
@@ -114,7 +113,7 @@ def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
 
 
 def best_readings(trials: Trials, files: Sequence[int]) -> dict[int, Better]:
-    """Find the best reading of each file of a dataset; one for all files, if it makes none worse."""
+    """Return the best reading of each file of a dataset; one for all, if it makes none worse."""
     best = best_reading(trials, files)
     if best:
         counts = [_count(trials, [file], best.name) for file in files]

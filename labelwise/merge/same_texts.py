@@ -2,8 +2,8 @@
 
 1. A text's form is composed, with single spaces (`base.text.form_of`). While sources are read, keys of forms are
    written to buckets.
-2. Each range of forms shows which ones have several texts. The key of the first one becomes the key of all.
-3. The tasks of the others are written to the bucket of the first, and skipped where they were.
+2. The key of a form's first text becomes the key of all.
+3. The others' tasks are written to the bucket of the first, and skipped where they were.
 
 So a text without such variants keeps its key, its split and its bytes.
 """
@@ -26,7 +26,7 @@ MAX_FORMS = 2**15  # held by a job
 
 
 class SameJob(msgspec.Struct, frozen=True):
-    """A range of buckets; see `Buckets`."""
+    """A range of buckets."""
 
     buckets: Buckets
     number: int
@@ -37,7 +37,7 @@ class SameJob(msgspec.Struct, frozen=True):
 
 
 def join_texts(buckets: Buckets, tasks: int, do: DoJobs) -> tuple[int, int]:
-    """Give the first text's key to tasks of texts that differ only in white space or Unicode composition.
+    """Give equal texts the key of the first.
 
     RETURNS (tuple): distinct texts then, and their bytes.
     """
@@ -50,7 +50,7 @@ def join_texts(buckets: Buckets, tasks: int, do: DoJobs) -> tuple[int, int]:
 
 
 def find_same(job: SameJob, folder: Path) -> tuple[int, int]:
-    """Write pairs of keys of texts with equal forms in a range; return the number of forms, and their texts' bytes."""
+    """Write pairs of keys with equal forms in a range; return the number of forms, and their texts' bytes."""
     texts = text_bytes = 0
     forms = sorted(job.buckets.read("forms", FORM.size, job.number, job.bits))  # a form's first task first
     with BucketWriter(folder / "same" / f"{job.number:03d}", job.buckets.bits) as writer:
@@ -63,7 +63,7 @@ def find_same(job: SameJob, folder: Path) -> tuple[int, int]:
 
 
 def move_tasks(job: SameJob, folder: Path) -> None:
-    """Write a range's tasks with another key now to that key's bucket."""
+    """Write a range's tasks that have a new key to its bucket."""
     same = job.buckets.same(job.number, job.bits)
     with BucketWriter(folder / "moved" / f"{job.number:03d}", job.buckets.bits) as moved:
         for number in {range_of(key, job.buckets.bits) for key in same}:
@@ -73,7 +73,7 @@ def move_tasks(job: SameJob, folder: Path) -> None:
 
 
 def move_decisions(decisions: Sequence[DecisionRow], text: Text) -> list[DecisionRow]:
-    """Move decisions to a text from others that differ only in white space or Unicode composition."""
+    """Move decisions to a text from equal ones."""
     if all(row.decision is None or row.decision.text == text.key.hex() for row in decisions):
         return [*decisions]
     variants = {key.hex(): words for key, words in text.variants.items()}

@@ -20,7 +20,7 @@ ANSWERED = (Reason.MERGED, Reason.REJECTED, Reason.IGNORED)  # outcomes with the
 
 
 def new_ledger(labels: Sequence[str], datasets: Sequence[str], renames: Mapping[str, Mapping[str, str]]) -> Ledger:
-    """Make empty counts, with an entry for each declared label, dataset and renaming."""
+    """Make empty counts for declared labels, datasets and renamings."""
     return Ledger(
         labels={label: Counter() for label in labels},
         datasets={name: Counter() for name in datasets},
@@ -54,7 +54,7 @@ def _add(table: dict[Any, Any], figures: Counter[Any]) -> None:
 
 
 def count_group(group: Group, labels: int) -> dict[str, Counter[Any]]:
-    """Count the content of a row group, by the names of `Ledger`."""
+    """Count a row group's content, by the names of `Ledger`."""
     texts, rows, spans = group
     inside = texts.filter(pc.is_valid(texts["split"])).combine_chunks()
     words = {split: pc.sum(inside["words"].filter(pc.equal(inside["split"], split))).as_py() for split in SPLITS}

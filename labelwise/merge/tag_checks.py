@@ -35,7 +35,7 @@ def _misspelled_tags(data: Data) -> list[Evidence]:
 
 
 def _is_misspelled(name: str, labels: Container[str]) -> bool:
-    """Return whether a label is another one with a prefix, or one of the tags that may be outside, but `OTHER`."""
+    """Return whether a label is another one with a prefix, or a tag that may be outside, but `OTHER`."""
     parts = (found["label"] for spelled in SPELLINGS if (found := spelled.fullmatch(name)))
     return any(part in labels for part in parts) or (name in OTHER_OUTSIDE and name != "OTHER")
 

@@ -57,7 +57,7 @@ def _other_tokenizer(merged: Merged) -> list[Evidence]:
 
 
 def _find_language(words: Counter[str], lang: str) -> str:
-    """Find a spaCy language whose stop words fit much better than `lang`'s, or ""."""
+    """Return a spaCy language whose stop words fit much better than `lang`'s, or ""."""
     total = words.total()
 
     def share(name: str) -> float:
@@ -71,7 +71,7 @@ def _find_language(words: Counter[str], lang: str) -> str:
 
 
 def _stop_words(lang: str) -> frozenset[str]:
-    """Load spaCy's stop words of a language, without its package (French takes seconds), and single letters."""
+    """Load spaCy's stop words of a language, and single letters, without its package (French takes seconds)."""
     file = Path(spacy.lang.__path__[0], lang, "stop_words.py")
     words = runpy.run_path(str(file))["STOP_WORDS"] if file.is_file() else ()
     return frozenset(word.lower() for word in words if WORD.fullmatch(word))

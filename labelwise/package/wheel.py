@@ -98,8 +98,7 @@ def make_package(
 def load_recognizer(model: Path, corpus: Path) -> Language:
     """Load a pipeline trained on a corpus.
 
-    RAISES (InputError): if there is no pipeline, it has no recognizer named "ner", or its tokens differ from the
-        corpus.
+    RAISES (InputError): if there is no pipeline, no recognizer named "ner", or its tokens differ from the corpus.
     """
     nlp = load_pipeline(model)
     if "ner" not in nlp.pipe_names:

@@ -69,7 +69,7 @@ class Step(NamedTuple):
 
     @property
     def first(self) -> str:
-        """What to do before the command."""
+        """Return what to do before the command."""
         return "; first put them into assets/raw" if self.command == PREDICT else ""
 
     def __str__(self) -> str:
@@ -106,11 +106,10 @@ UNKNOWN = Shares()
 
 
 class Steps(NamedTuple):
-    """The number of training steps, as a project has it; 0 where it isn't known.
+    """Numbers of training steps of a project; 0 if unknown.
 
     asked (int): `steps` of project.yml; 0 leaves the number to the config.
-    least (int): the config's minimum.
-    most (int): the config's limit.
+    least, most (int): the config's limits.
     trained (int): the maximum of the pipeline's training.
     """
 
@@ -124,11 +123,11 @@ ANY = Steps()
 
 
 class Advice(NamedTuple):
-    """The verdict on a pipeline, and what to do next.
+    """The verdict on a pipeline, and the next tasks.
 
     why (str): the obstacle: the training, the test set, or the most frequent errors.
-    tasks (list): next tasks, the most useful first, at most MAX_TASKS.
-    blocked (bool): the scores say little of the annotations, as the training or the evaluation must be repeated.
+    tasks (list): most useful first, at most MAX_TASKS.
+    blocked (bool): training or evaluation must be repeated, so the scores say little about the annotations.
     """
 
     f: str
@@ -157,11 +156,11 @@ def advise(
 ) -> Advice:
     """Decide whether a pipeline may be used, and choose the next tasks.
 
-    findings (Mapping): findings of the check, by label and kind.
-    checks (Sequence): the import checks to show.
+    findings (Mapping): the check's, by label and kind.
+    checks (Sequence): import checks to show.
     sample (int): undecided cases of the random sample.
-    unanswered (Unanswered | None): test texts that aren't complete; None if they aren't known.
-    tried (Collection[str]): pipelines that were evaluated.
+    unanswered (Unanswered | None): test texts that aren't complete; None if unknown.
+    tried (Collection[str]): evaluated pipelines.
     """
     ranked, evidence = rank_labels(metrics, target_f1), scale_findings(findings, metrics, merge, shares)
     pairs = confused_pairs(metrics)
@@ -197,7 +196,7 @@ def describe_verdicts(rows: Sequence[RankedLabel]) -> str:
 def _find_block(
     metrics: Metrics, curve: Curve | None, pipeline: str, merge: Ledger, steps: Steps
 ) -> tuple[str, Step, Step] | None:
-    """Explain why to train or evaluate again, with the first step and that of each label; None if neither is due."""
+    """Explain why to train or evaluate again, with the first step and each label's; None if neither is due."""
     rerun, config = AGAIN.get(pipeline, f"dvc repro {stage_of('report', pipeline)}"), f"configs/{pipeline}.cfg"
     broken = is_broken(curve, sum(merge.gold.get("dev", {}).values()))
     longer = "" if broken else train_longer(metrics.to_learn[1], curve)
@@ -230,7 +229,7 @@ def _choose_tasks(
     *,
     in_full: bool,
 ) -> tuple[str, list[Step]]:
-    """Choose the obstacle, and tasks for the labels that aren't ready, by the errors that they may remove.
+    """Choose the obstacle, and tasks for labels that aren't ready, by the errors that they may remove.
 
     in_full (bool): ask for texts once, in full for all labels.
     """
@@ -327,8 +326,9 @@ def scale_findings(
 def removable(row: RankedLabel, findings: Counter[str], pairs: Mapping[tuple[str, ...], int]) -> list[Step]:
     """List the steps that may remove errors of a label, each error by one of them; too few may be chance.
 
-    findings (Counter): the check's, by kind, scaled to the texts with errors; each explains one error at most. More
-        texts don't fix errors caused by wrong or missing annotation.
+    findings (Counter): the check's, by kind, scaled to the texts with errors; each explains at most one error. More
+        texts
+        don't fix errors caused by wrong or missing annotation.
     pairs (Mapping): wrong labels by pair; a rule for both labels removes errors that no finding explains.
     """
     mistakes, causes = row.mistakes, Counter(row.mistakes.causes)

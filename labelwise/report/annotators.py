@@ -15,8 +15,8 @@ class Agreed(NamedTuple):
     """A person's agreement with the others.
 
     texts (int): texts that others annotated, too.
-    f (float | None): F1 with the others over all labels; None without any span.
-    labels (list): each label with its F1, the lowest first.
+    f (float | None): F1 with the others over all labels; None without spans.
+    labels (list): labels with F1, lowest first.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Agreed(NamedTuple):
 def read_annotators(corpus: Path) -> list[Agreed]:
     """Compare each person's latest answers with everybody else's answers to the same texts, lowest F1 first.
 
-    RAISES (InputError): the tables of the merge are missing, or aren't what it writes.
+    RAISES (InputError): if the merge's tables are missing or malformed.
     """
     texts, counts = Counter[str](), dict[str, dict[str, Counter[str]]]()
     for group in read_groups(corpus) if is_corpus(corpus) else ():

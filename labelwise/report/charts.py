@@ -1,4 +1,4 @@
-"""The charts of the page: F1 on dev by step and by texts, and precision by recall."""
+"""The page's charts: F1 on dev by step and by texts, and precision by recall."""
 
 from collections import Counter
 from collections.abc import Sequence

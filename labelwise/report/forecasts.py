@@ -1,4 +1,4 @@
-"""Forecasts: the cost and the gain of a report's tasks, and later the change of F1 that followed.
+"""Forecasts: cost and gain of a report's tasks, and later the change of F1 that followed.
 
 `metrics/forecasts/NAME.jsonl` has a row for each pipeline and task. The next pipeline's report adds the outcome:
 
@@ -46,13 +46,13 @@ Outcome = Literal["", "not followed", "so was other advice", "the test set has c
 class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The gain of a task, and its outcome.
 
-    pipeline, by (str): digests of the report's pipeline, and of the next one; "" if there is none yet.
+    pipeline, by (str): digests of the report's pipeline, and of the next one; "" without one.
     label (str): "" for all.
-    asked, count, added (int): texts or decisions: the number to add, the number before, and the number added.
+    asked, count, added (int): texts or decisions to add, before, and added.
     f1 (float | None): F1 on test at the time.
-    gain, interval: change of F1 on test, as far as it can be estimated.
+    gain, interval: change of F1 on test, if it can be estimated.
     test (str): `split_digest` of the test set.
-    change (float | None): of F1 since, if it is scored.
+    change (float | None): of F1 since, if scored.
     """
 
     pipeline: str
@@ -71,12 +71,12 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return the key of a file's rows."""
+        """Return its key in a file."""
         return self.pipeline, self.task, self.label
 
     @property
     def held(self) -> bool | None:
-        """Return whether the change of F1 is in the interval; None if it isn't scored."""
+        """Return whether the change of F1 is in the interval; None if unscored."""
         if self.change is None or self.interval is None:
             return None
         return self.interval[0] <= self.change <= self.interval[1]
@@ -105,7 +105,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
 
 def count_done(merge: Ledger, task: str, label: str) -> int:
-    """Count the training texts complete for a label, or for all; or the merged decisions."""
+    """Count training texts complete for a label, or for all; or merged decisions."""
     if task == "decisions":
         return sum(merge.rows[reason] for reason in DECIDED)
     return merge.complete.get("train", Counter())[label] if label else merge.texts["train"] - merge.partly["train"]
@@ -245,7 +245,7 @@ def measure_seconds(corpus: Path) -> dict[frozenset[str], float]:
 
 
 def say_hours(seconds: Mapping[frozenset[str], float], labels: Iterable[str], texts: int) -> str:
-    """Format the time that annotating `texts` texts takes; "" if a label's answers have no times.
+    """Format the time to annotate `texts` texts; "" if a label's answers have no times.
 
     Labels that were annotated together take the time of one answer.
     """

@@ -1,4 +1,4 @@
-"""The errors of a pipeline, counted and in words, by kind, reason and pair of labels."""
+"""A pipeline's errors, counted and in words, by kind, reason and pair of labels."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from labelwise.evaluate.tables import MISALIGNED, MISSED
 
 
 class Kind(NamedTuple):
-    """A kind of error in words: in a legend, and singular and plural."""
+    """A kind of error in words: in a legend, singular, and plural."""
 
     name: str
     one: str
@@ -57,7 +57,7 @@ def divide(metrics: Metrics) -> dict[str, int]:
 
 
 def describe_mistakes(metrics: Metrics) -> str:
-    """Count the errors in words, with their most frequent kind, and the pair of labels with the most wrong labels."""
+    """Count the errors in words, with the most frequent kind and the most confused pair of labels."""
     kinds = divide(metrics)
     total, (most, n) = sum(kinds.values()) - kinds.pop("found"), max(kinds.items(), key=lambda item: item[1])
     if not n:

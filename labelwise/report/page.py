@@ -1,7 +1,7 @@
-"""Make the report of a pipeline: one HTML page that needs neither network nor other files.
+"""Make a pipeline's report: one HTML page that needs neither network nor other files.
 
-`results` reads the outputs of merge, training and evaluation, and `review_queue` the findings of a check; `advice`
-decides, and the template escapes and shows. Equal results give equal bytes.
+`results` reads the outputs of merge, training and evaluation, `review_queue` the findings of a check; `advice` decides,
+and the template escapes and shows. Equal results give equal bytes.
 """
 
 import base64
@@ -156,7 +156,7 @@ def write_report(
 def list_cards(
     advice: Advice, results: Results, queue: ReviewQueue, baseline: Baseline | None, read: str, *, people: bool
 ) -> dict[str, Any]:
-    """List what the page's script shows: cases, mistakes, and changes since the baseline.
+    """List what the page's script shows: cases, errors, and changes since the baseline.
 
     read (str): name of the split in the tables.
     """
@@ -179,7 +179,7 @@ def list_cards(
 def add_notes(
     advice: Advice, forecasts: Sequence[Forecast | None], merge: Ledger, seconds: Mapping[frozenset[str], float]
 ) -> Advice:
-    """Add cost and gain to the tasks."""
+    """Add cost and gain to tasks."""
     tasks = []
     for task, one in zip(advice.tasks, forecasts, strict=True):
         labels = [one.label] if one and one.label else merge.labels
@@ -189,19 +189,13 @@ def add_notes(
 
 
 def list_checks(corpus: Path, *, people: bool) -> list[ImportCheck]:
-    """List a corpus's import checks.
-
-    people (bool): include checks that name annotators.
-    """
+    """List a corpus's import checks; with `people`, also those that name annotators."""
     checks = read_checks(corpus) if is_corpus(corpus) else []
     return [check for check in checks if people or not CHECKS[check.kind].people]
 
 
 def read_steps(root: Path, pipeline: str) -> Steps:
-    """Read the steps of a project and of a pipeline's configs.
-
-    RAISES (InputError): if project.yml is malformed.
-    """
+    """Read the steps of a project and of a pipeline's configs; refuse a malformed project.yml."""
     project, config = root / "project.yml", root / "configs" / f"{pipeline}.cfg"
     asked = read_section(project if project.is_file() else None, "vars", VarsSection, others=True).steps
     most = read_number(config, "training", "max_steps")
@@ -284,7 +278,7 @@ class Figures(NamedTuple):
 
 
 def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, baseline: Baseline | None) -> list[Figures]:
-    """List the columns of the table for labels with gold; a column of equal cells is omitted."""
+    """List the table's columns for labels with gold, without columns of equal cells."""
     rows = [row for row, _ in advice.rows if row.scores.support]
     agreement = merge.agreement
 
@@ -368,7 +362,7 @@ def count_texts_per_100(tables: Tables, split: str) -> dict[str, float]:
 
 
 def first_of_each(rows: Sequence[Any], names: Iterable[Collection[Any]], most: int) -> list[Any]:
-    """Choose `most` rows, the first ones of each name; order is kept.
+    """Choose `most` rows, the first ones of each name, in order.
 
     names (Iterable): one or more names by row.
     """

@@ -51,7 +51,7 @@ class ReviewQueue(NamedTuple):
     def choose(self, costs: Mapping[str, int]) -> list[Case]:
         """Choose whole groups of cases, most worthwhile first, up to MAX_CASES, and the sample.
 
-        costs (Mapping): mistakes by label to improve; of two labels, the larger number counts.
+        costs (Mapping): errors by label to improve; of two labels, the larger number counts.
         RETURNS (list): cases, group by group, with `listed` (in a whole group) and `sample`.
         """
         groups: dict[str, list[Case]] = {}
@@ -133,9 +133,8 @@ def draw(text: str, label: str, span: Sequence[int] | None) -> bytes:
 
 
 def read_review_queue(root: Path) -> ReviewQueue:
-    """Read a project's undecided findings of the current corpus.
-
-    RAISES (InputError): if a file is malformed, or all findings are of another corpus.
+    """Read a project's undecided findings of the current corpus; refuse malformed files, and findings of another
+    corpus.
     """
     corpus, rows = root / "corpus", read_decision_rows(root)
     digest = read_split(corpus / "train").digest if is_corpus(corpus) else ""
@@ -158,10 +157,7 @@ def read_review_queue(root: Path) -> ReviewQueue:
 
 
 def read_decision_rows(root: Path) -> list[DecisionRow]:
-    """Read the rows of a project's decisions.
-
-    RAISES (InputError): if a file can't be read.
-    """
+    """Read the rows of a project's decisions; refuse an unreadable file."""
     folder = root / DECISIONS
     return [*find_decisions(folder)] if folder.is_dir() else []
 
@@ -173,7 +169,7 @@ def count_decided(root: Path, before: bytes) -> int:
 
 
 def decided_spans(rows: Sequence[DecisionRow], corpus: Path | None) -> DecidedSpans:
-    """Collect the spans of decisions whose answer is unchanged in the corpus, if there is one."""
+    """Collect the spans of decisions whose answer is unchanged in the corpus, if any."""
     decisions = [row.decision for row in rows if row.decision]
     if decisions and corpus:
         answers = dict(read_answers(corpus, {decision.text for decision in decisions}))

@@ -1,4 +1,4 @@
-"""The reasons not to trust the scores, in order of the page."""
+"""Reasons not to trust the scores, in the page's order."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Find the test texts that aren't complete for a label, and name those with predictions that can't be scored."""
+"""Find test texts that aren't complete for a label, and name those with unscored predictions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ COLUMNS = ("text", "dataset", "file", "line", "answer", "label")
 
 
 class Place(NamedTuple):
-    """A row about a text: the file and line, and the dataset.
+    """File, line and dataset of a row about a text.
 
     lacks (bool): the dataset has no span of the label.
     """
@@ -28,11 +28,11 @@ class Place(NamedTuple):
 
 
 class Unanswered(NamedTuple):
-    """The test texts that aren't complete for some labels.
+    """Test texts that aren't complete for some labels.
 
-    texts (Counter): texts, by label.
-    unscored (Counter): of these, texts with predictions of the label that can't be scored.
-    total (int): texts with predictions that can't be scored, of any label.
+    texts (Counter): by label.
+    unscored (Counter): by label, those with predictions of it that can't be scored.
+    total (int): texts with unscored predictions of any label.
     places (Mapping): by label, the places of the first MAX_PLACES of `unscored`.
     """
 
@@ -47,7 +47,7 @@ def find_unanswered(tables: Tables, corpus: Path, split: str) -> Unanswered:
 
     split (str): name of test in the tables; "" for the only split.
     corpus (Path): folder of the corpus; without one, texts are counted and not named.
-    RAISES (InputError): if a table isn't what the merge or the evaluation writes.
+    RAISES (InputError): if a table is malformed.
     """
     texts, unscored, total = Counter[str](), Counter[str](), 0
     first: dict[str, list[str]] = {}
@@ -65,7 +65,7 @@ def find_unanswered(tables: Tables, corpus: Path, split: str) -> Unanswered:
 
 
 def _find_places(corpus: Path, keys: Mapping[str, list[str]]) -> dict[str, list[Place]]:
-    """Find the row of each text and label: best one of a dataset that has spans of the label, and was ignored."""
+    """Find a row of each text and label: if possible of a dataset with spans of the label, then an ignored one."""
     texts = pa.array({key for texts_of in keys.values() for key in texts_of}, pa.string())
     rows: dict[str, list[dict[str, Any]]] = {}
     labels: set[tuple[str, str]] = set()  # dataset and label

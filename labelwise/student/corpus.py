@@ -220,7 +220,7 @@ def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Pat
 
 
 def answer(doc: PredictedDoc, taught: Sequence[str], labels: Sequence[str], settings: Settings) -> StoredDoc:
-    """Make the Doc of a text whose predictions are a complete answer for the teacher's labels."""
+    """Make a text's Doc, with its predictions as a complete answer for the teacher's labels."""
     predicted = [span[:3] for span in doc.found] or doc.predicted
     task = Task(1, doc.text, tuple(Span(*span) for span in predicted if span[2] in taught))
     merged = merge_text(doc.text, [make_answer(0, task, DataSet(name="raw", labels=tuple(taught)), SOURCE)], settings)

@@ -1,8 +1,7 @@
 """Checkpoints of a training, with all that its next step depends on; it resumes to the bit.
 
 spaCy saves pipelines, with averages instead of the trained parameters, and without optimizer state and position in the
-corpus. A checkpoint has those, and the best pipeline so far. Randomness in a step follows from its number, and so from
-the position.
+corpus. A checkpoint has those, and the best pipeline so far. A step's randomness follows from its number.
 """
 
 import hashlib
@@ -63,7 +62,7 @@ def has_ended(checkpoint: Path) -> bool:
 
 
 def keep_ended(training: Training, out: Path) -> None:
-    """Keep of a checkpoint what another goal needs: the pipeline, by hard links, and the curve."""
+    """Keep what another goal needs of a checkpoint: the pipeline, by hard links, and the curve."""
     checkpoint = training.checkpoint
     for name in ("state.json", "arrays.npz", BEST):
         remove(checkpoint / name)
@@ -72,7 +71,7 @@ def keep_ended(training: Training, out: Path) -> None:
 
 
 class CheckpointSaver:
-    """Saves checkpoints in a thread during training: a transformer's takes seconds to write."""
+    """Saves checkpoints in a thread: a transformer's takes seconds to write."""
 
     def __init__(self, training: Training) -> None:
         self.training = training
@@ -97,8 +96,7 @@ class CheckpointSaver:
     def wait(self) -> None:
         """Wait until the last checkpoint is saved.
 
-        RAISES (InputError): if the disk is full, or another process saves there. Other errors of saving are raised,
-            too.
+        RAISES (InputError): if the disk is full, or another process saves there; other errors of saving, too.
         """
         saving, self._saving = self._saving, None
         if saving:

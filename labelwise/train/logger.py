@@ -69,7 +69,7 @@ def make_logger(
 
 
 def append_row(path: Path, row: Mapping[str, Any]) -> None:
-    """Append a line to a TSV file; a new file begins with column names."""
+    """Append a line to a TSV file, after column names in a new file."""
     new = not path.exists()
     with path.open("a", encoding="utf8") as file:
         for fields in ([row.keys()] if new else []) + [row.values()]:

@@ -33,10 +33,11 @@ class PartitionedCorpus:
     """A corpus reader for spaCy's training, which holds one partition in memory.
 
     Each call is an epoch: partitions in random order, and the texts of each, which are random samples because a hash
-    assigns them. The order follows from seed and epoch alone.
+    assigns
+    them. The order follows from seed and epoch alone.
 
     shuffle (bool): False reads in order, for evaluation.
-    limit (int): number of texts to read, the same in all epochs; 0 for all.
+    limit (int): texts to read, the same in all epochs; 0 for all.
     max_words (int): longer texts are cut, see `long_texts.cut_doc`; 0 for no limit.
     leave_out, folds (int): fold to leave out, from 0, by a digest of the text, and number of folds; 0 for none.
     epoch (int): next epoch; can be set.
@@ -56,8 +57,7 @@ class PartitionedCorpus:
     ) -> None:
         """Check the arguments.
 
-        RAISES (InputError): there is no partition, without which spaCy's loop would wait forever; a number or a name is
-            out of its range.
+        RAISES (InputError): if there is no partition (spaCy's loop would wait forever), or an argument is out of range.
         """
         for name, value in {"limit": limit, "max_words": max_words, "leave_out": leave_out, "folds": folds}.items():
             if value < 0:
@@ -75,7 +75,7 @@ class PartitionedCorpus:
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield an epoch of Examples, tokenized by the pipeline; texts without tokens are left out.
 
-        RAISES (InputError): no text is left.
+        RAISES (InputError): if no text is left.
         """
         return map(example_maker(nlp), self.texts())
 
@@ -108,13 +108,13 @@ class PartitionedCorpus:
 
 
 def example_maker(nlp: Language) -> Callable[[StoredDoc], Example]:
-    """Return a function that converts a stored text to an Example, tokenized by the pipeline."""
+    """Return a function that converts stored texts to Examples, tokenized by the pipeline."""
     tokenize = LearningTokenizer(nlp)
     return lambda doc: Example(tokenize(doc.text), make_reference(doc, nlp.vocab))
 
 
 def make_reference(stored: StoredDoc, vocab: Vocab) -> Doc:
-    """Make the gold Doc of a text, for a recognizer's training; see `spacy_per_label.known`."""
+    """Make a text's gold Doc for a recognizer's training; see `spacy_per_label.known`."""
     doc, merged = stored.to_doc(vocab), stored.merged
     if merged:
         gold = [(start, end, label) for start, end, label, _ in merged.gold]

@@ -127,7 +127,7 @@ def train_pipeline(
 def train_once(config: TrainingConfig, out: Path, log: Log = lambda message: None) -> None:
     """Train a step of a longer work, unless the same training has ended there before.
 
-    A file beside the pipeline has the digest of the training; see `digest_training`. The curve is beside it, too.
+    A file beside the pipeline has the training's digest (`digest_training`). The curve is beside it, too.
 
     RAISES (InputError): if `train_pipeline` does.
     """
@@ -295,10 +295,11 @@ def describe_resources(training: Training, spent: Mapping[str, float]) -> dict[s
 def save_pipeline(nlp: Language, folder: Path, strings: list[str]) -> dict[Path, bytes]:
     """Save a pipeline in a new folder, whose files a checkpoint may share, without traces of its training.
 
-    Models are only serialized: a thread writes a transformer, which takes seconds, during training.
-
-    Equal trainings give equal bytes: spaCy saves scores in a set's order. It would also save the texts' words with the
-    vocabulary, which may be private; the model knows hashes.
+    Models are only serialized: a thread writes a transformer, which takes seconds, during training. Equal trainings
+    give
+    equal bytes: spaCy saves scores in a set's order. It would also save the texts' words with the vocabulary, which may
+    be
+    private; the model knows hashes.
 
     RETURNS (dict[Path, bytes]): the models' files, to write.
     """

@@ -106,7 +106,7 @@ def _find_in_sources(corpus: Path, asked: str, declarations: Sequence[Path]) -> 
 
 
 def find_texts(corpus: Path, keys: Collection[str]) -> Iterator[Account]:
-    """Yield the texts with some keys, without their Docs."""
+    """Yield the texts with these keys, without Docs."""
     for group in read_groups(corpus):
         yield from _accounts(group, keys)
 
@@ -192,7 +192,7 @@ def _at(table: pa.Table, file: str, line: int | None) -> pa.Table:
 
 
 def _pattern(asked: str) -> re.Pattern[str]:
-    """Make a pattern for words, whatever white space is between them, and however their characters are composed."""
+    """Make a pattern for words, with any white space between them and any composition."""
     return re.compile(_spell(asked, re.escape))
 
 
@@ -208,7 +208,7 @@ def _compositions(char: str, escape: Callable[[str], str]) -> str:
 
 
 def _escape(word: str) -> str:
-    """Escape a word for the regular expressions of Arrow, which have another syntax than Python's."""
+    """Escape a word for Arrow's regular expressions, whose syntax isn't Python's."""
     return "".join(char if char.isalnum() else f"\\x{{{ord(char):x}}}" for char in word)
 
 

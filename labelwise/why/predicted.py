@@ -1,7 +1,7 @@
 """Find the annotated spans of train that speak most for each span that a pipeline predicts.
 
-A span's score is the cosine of two gradients; see `influence`. It is 1 if training on it changes the head of the label
-as training on the predicted span would. Vectors of train are computed on demand, batch by batch.
+A span's score is the cosine of two gradients (`influence`): 1 if training on it changes the label's head as training on
+the predicted span would. Vectors of train are computed on demand, batch by batch.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -28,9 +28,9 @@ CONTEXT = 50  # characters that are shown on either side of a span
 class TrainSpan(NamedTuple):
     """An annotated span of train.
 
-    score (float): the cosine of its gradient and the predicted span's.
+    score (float): cosine of its gradient and the predicted span's.
     start, end (int): offsets in characters.
-    shown (str): the span in brackets, and the words around it.
+    shown (str): the span in brackets, with the words around it.
     """
 
     score: float
@@ -52,7 +52,7 @@ class PredictedSpan(NamedTuple):
 
 
 def explain(model: Path, corpus: Path, texts: Sequence[str], at: int | None = None) -> list[list[PredictedSpan]]:
-    """Return what a pipeline predicts for each text, with the annotated spans that speak most for it.
+    """Return the spans predicted for each text, with the annotated spans that speak most for them.
 
     at (int | None): offset of a character; only the spans that have it.
     RAISES (InputError): if there is no pipeline, it has no heads for labels, or was trained on another corpus.
@@ -83,10 +83,7 @@ def explain(model: Path, corpus: Path, texts: Sequence[str], at: int | None = No
 
 
 def find_recognizer(nlp: Language) -> tuple[str, PerLabelRecognizer]:
-    """Return the recognizer with a head for each label, after its name.
-
-    RAISES (InputError): if the pipeline has none.
-    """
+    """Return name and recognizer with a head for each label; refuse a pipeline without one."""
     for name, pipe in nlp.pipeline:
         if isinstance(pipe, PerLabelRecognizer):
             return name, pipe
@@ -94,9 +91,9 @@ def find_recognizer(nlp: Language) -> tuple[str, PerLabelRecognizer]:
 
 
 def rank(nlp: Language, corpus: Path, labels: Sequence[int], gradients: np.ndarray) -> list[list[TrainSpan]]:
-    """Return for each gradient the annotated spans of train with the highest positive scores, the highest first.
+    """Return for each gradient the annotated spans of train with the highest positive scores, highest first.
 
-    labels (Sequence[int]): the label's number of each gradient.
+    labels (Sequence[int]): number of each gradient's label.
     gradients (np.ndarray): shape (gradients, 5 width); see `influence.span_gradients`.
     """
     best: list[list[TrainSpan]] = [[] for _ in labels]

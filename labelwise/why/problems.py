@@ -14,7 +14,7 @@ SPANS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)
 def find_problems(corpus: Path) -> Iterator[str]:
     """Yield a line for each: dataset, file, line, reason and details.
 
-    RAISES (InputError): a merge hasn't written the tables.
+    RAISES (InputError): if a merge hasn't written the tables.
     """
     for group in read_groups(corpus, stopped=True):
         for table, reasons in ((group.rows, ROWS), (group.spans, SPANS)):

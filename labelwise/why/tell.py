@@ -97,9 +97,9 @@ def tell_span(account: Account, span: Row, settings: Mapping[str, Any]) -> Itera
 def tell_predicted(
     text: str, spans: Sequence[PredictedSpan], accounts: Mapping[str, Account], settings: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield lines about the predicted spans of a text, with the annotated spans that speak most for each.
+    """Yield lines about a text's predicted spans, with the annotated spans that speak most for each.
 
-    accounts (Mapping): the texts of the annotated spans, by key.
+    accounts (Mapping): the annotated spans' texts, by key.
     """
     account = Account(None, text, None, (), (), (), ())
     yield f"Text {_shorten(account)!r}{'' if spans else ': no span is predicted'}"

@@ -1,4 +1,4 @@
-"""Answers are tasks with dataset and file: order them, and decide whether they count."""
+"""Answers: tasks with dataset and file, their order, and whether they count."""
 
 import re
 from collections import Counter
@@ -27,7 +27,7 @@ LEFT_OUT: Mapping[str, Reason] = {
 class Answer(NamedTuple):
     """A task with its place among the sources.
 
-    number (int): its number among the text's answers, in order of datasets, files and lines.
+    number (int): among the text's answers, in order of datasets, files and lines.
     kind (str): declared kind, or else the task's.
     """
 
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
         return f"{self.file.path}:{self.task.line}"
 
     def accepted(self) -> list[Span]:
-        """List the usable spans that it accepts."""
+        """Return the usable accepted spans."""
         return [span for span in self.task.spans if self.verdict(span) == "accept"]
 
     def verdict(self, span: Span) -> str:
@@ -54,7 +54,7 @@ class Answer(NamedTuple):
 
 
 def make_answer(number: Number, task: Task, dataset: DataSet, file: SourceFile, source: int = 0) -> Answer:
-    """Convert a task to an answer, with kind and annotator by its dataset's entry."""
+    """Convert a task to an answer, with kind and annotator by its entry."""
     kind = task.kind if dataset.kind == "auto" else dataset.kind
     return Answer(number, task, dataset, file, source, kind, annotator(task.who, dataset))
 
@@ -74,7 +74,7 @@ def annotator(name: str, dataset: DataSet) -> tuple[str, str]:
 
 
 def fits_split(answer: Answer, split: str | None) -> bool:
-    """Return whether an answer's dataset declares no other split than its text's declared one."""
+    """Return whether an answer's dataset declares no other split than the text's."""
     return split is None or answer.dataset.split in (*HASHED, split)
 
 
@@ -95,7 +95,7 @@ def are_apart(answers: Iterable[Answer], split: str | None) -> bool:
 
 
 def by_time(answers: Iterable[Answer]) -> list[Answer]:
-    """Sort answers, earliest first: by time, if all have one, then by source and line."""
+    """Sort answers by time, if all have one, then by source and line."""
     group = list(answers)
     timed = all(answer.task.when is not None for answer in group)
     return sorted(group, key=lambda answer: (timed and answer.task.when, answer.source, answer.task.line))
@@ -107,8 +107,8 @@ def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number],
     An annotator's last answer to a question counts, even an `ignore`. A complete task asks about the text, a binary one
     about its spans.
 
-    RETURNS (tuple): the answer that counts instead of each superseded one; and latest answers whose times contradict
-        the order of files.
+    RETURNS (tuple): the answer that counts instead of each superseded one; latest answers whose times contradict the
+        order of files.
     """
     asked: dict[tuple[object, ...], list[Answer]] = {}
     for answer in answers if len(answers) > 1 else ():
@@ -127,11 +127,11 @@ def superseded_exports(answers: Sequence[Answer]) -> tuple[dict[Number, Number],
 
 
 def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
-    """Find copies of answers, as in a copy of a dataset, each with the answer that counts.
+    """Map copies of answers, as in a copy of a dataset, to the answer that counts.
 
-    Both have the same time, spans, and annotator or session; and the one that counts covers all labels of the copy,
-    because an empty answer could be to another question. The dataset with the latest answer about the text counts,
-    because the others are earlier copies; or else the first.
+    Both have the same time, spans, and annotator or session; the one that counts covers all labels of the copy, because
+    an empty answer could be to another question. The dataset with the latest answer about the text counts, because the
+    others are earlier copies; or else the first.
     """
     known: dict[tuple[object, ...], list[Answer]] = {}
     latest: dict[str, float] = {}
@@ -159,13 +159,13 @@ def repeated_answers(answers: Iterable[Answer]) -> dict[Number, Number]:
 
 
 def asked_labels(answer: Answer) -> Sequence[str]:
-    """List the labels that a complete answer covers."""
+    """Return the labels that a complete answer covers."""
     labels, uncovered = answer.dataset.labels, answer.task.uncovered
     return [label for label in labels if uncovered.get(label) != "none"] if uncovered else labels
 
 
 def accepted_offsets(task: Task) -> dict[str, set[Offsets]]:
-    """List the accepted spans of an answer, by label."""
+    """Return an answer's accepted spans, by label."""
     by_label: dict[str, set[Offsets]] = {}
     for span in task.spans:
         if (span.verdict or task.answer) == "accept":
@@ -186,7 +186,7 @@ def left_out(answer: Answer) -> Reason | None:
 
 
 def latest_works(answers: Sequence[Answer]) -> dict[Number, list[str]]:
-    """Find the labels for which each answer is its annotator's latest accepted one, if several annotated them."""
+    """Return the labels for which each answer is its annotator's latest accepted one, if several annotated them."""
     works: dict[str, dict[tuple[str, str], list[Answer]]] = {}
     for answer in answers if len(answers) > 1 else ():
         for label in answer.dataset.labels if answer.task.answer == "accept" and not answer.task.review else ():

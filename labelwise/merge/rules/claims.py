@@ -1,4 +1,4 @@
-"""Claims, which assert or reject a span, and the outcomes of rows and spans."""
+"""Claims (asserted or rejected spans), and the outcomes of rows and spans."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -23,7 +23,7 @@ Spans = dict[SpanKey, Claims]
 
 
 class SpanOutcome(NamedTuple):
-    """The outcome of a span.
+    """A span's outcome.
 
     kept (SpanRef | None): span that counts instead.
     realigned (bool): expanded or contracted to whole tokens.
@@ -38,11 +38,11 @@ class SpanOutcome(NamedTuple):
 
 
 class RowOutcome(NamedTuple):
-    """The outcome of a row.
+    """A row's outcome.
 
     kept (Number | None): answer that counts instead.
     covered (Sequence[str]): labels for which it counts.
-    superseded (dict): labels for which another answer counts, with that answer; None if there are several.
+    superseded (dict): labels for which another answer counts, with that answer; None for several.
     """
 
     reason: Reason
@@ -89,17 +89,17 @@ def _why_unusable(answer: Answer, span: Span, usable: Collection[str]) -> SpanOu
 
 
 def outcomes_of(claims: Claims, first: SpanOutcome) -> dict[SpanRef, SpanOutcome]:
-    """Return the outcomes of all claims of a span: `first`, then duplicates."""
+    """Return the outcomes of a span's claims: `first`, then duplicates."""
     return {claims[0].span: first} | duplicates_of(claims)
 
 
 def duplicates_of(claims: Claims) -> dict[SpanRef, SpanOutcome]:
-    """Return the outcomes of all claims of a span but the first."""
+    """Return the outcomes of a span's claims but the first."""
     return {claim.span: SpanOutcome(Reason.DUPLICATE, "", claims[0].span) for claim in claims[1:]}
 
 
 def names_of(claims: Claims) -> list[str]:
-    """List the datasets that assert a span."""
+    """Return the datasets that assert a span."""
     if len(claims) == 1:  # as nearly all are
         return [claims[0].answer.dataset.name]
     return sorted({claim.answer.dataset.name for claim in claims})

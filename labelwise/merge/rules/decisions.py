@@ -1,7 +1,7 @@
 """Apply decisions on whether gold is wrong at a span. They override all answers.
 
-1. A decision is based on a dataset's answer about a text, for one label: if none of the dataset's counting answers has
-   the same spans, the decision is stale.
+1. A decision is based on a dataset's answer about a text, for one label: it is stale if no counting answer of the
+   dataset has the same spans.
 2. A decision is about the span that it removes, or else adds. Of several about one span of an answer, the last counts.
 3. If gold is wrong, the decisions of all datasets apply in order: a removed span isn't gold in any dataset, and an
    added one is.
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 def resolve_decisions(
     rows: Sequence[DecisionRow], text: str, answers: Iterable[Answer]
 ) -> tuple[list[DecisionOutcome], Mapping[SpanKey, Change]]:
-    """Check which decisions about a text apply; return their outcomes, and the changes of spans."""
+    """Check decisions about a text; return their outcomes, and the changes of spans."""
     if not rows:
         return [], {}
     empty = answer_digest(())
@@ -74,7 +74,7 @@ def _chain(decision: Decision) -> Chain:
 
 
 def _why_not(decision: Decision, text: str, answer_of: Mapping[Chain, Answer]) -> tuple[Reason, str] | None:
-    """Return the outcome of a decision that can't be applied, with a remedy; or None."""
+    """Return the outcome of an inapplicable decision, with a remedy; or None."""
     if _chain(decision) not in answer_of:
         detail = f"no answer of {decision.dataset!r} about the text is as it was; decide again"
         return Reason.STALE_DECISION, detail

@@ -4,9 +4,8 @@
    another split than the text's, another file of its dataset has a later answer of the annotator (`duplicates:
    latest`), or it copies another row.
 2. Complete tasks: the `duplicates` policy decides between one person's answers for a label, in any datasets. A `reject`
-   says nothing about the text. By an `accept`, the spans are accepted, and the text is complete for the labels of the
-   dataset, and for those declared `absent`. The `annotators` policy decides between several annotators' spans of a
-   label.
+   says nothing about the text. An `accept` accepts its spans, and makes the text complete for its dataset's labels and
+   those declared `absent`. The `annotators` policy decides between several annotators' spans of a label.
 3. Binary tasks accept or reject single spans, which makes the text `partial` for their label, unless it is complete.
 4. The `duplicates` policy decides between a dataset's verdicts on a span; the `conflicts` policy between datasets.
 5. Decisions change single spans of the result: see `decisions`.
@@ -52,12 +51,12 @@ from labelwise.merge.rules.settle import decide, settle, vote
 class Merged(NamedTuple):
     """The merged annotation of one text, with the outcomes of its rows and spans.
 
-    doc (str): the name of the document; empty if no answer has one.
-    coverage (dict[str, str]): "complete" or "partial", by label; other labels aren't in it.
+    doc (str): name of the document; "" if no answer has one.
+    coverage (dict[str, str]): "complete" or "partial", by label; others are missing.
     gold, rejected (dict): the spans that count, sorted, each with its claims.
-    spans (dict): the outcome of each span, except first claims in gold and rejected: see `to_doc`.
-    versions (dict): the labels for which an answer is its annotator's latest work, if others annotated them, too.
-    out_of_order (set): answers that are the latest by time, though another file is declared as a later export.
+    spans (dict): outcomes of spans, except first claims in gold and rejected: see `to_doc`.
+    versions (dict): labels for which an answer is its annotator's latest work, if others annotated them, too.
+    out_of_order (set): latest answers by time, though another file is declared as a later export.
     unit, groups: see `annotation.Annotation`; the caller sets both.
     """
 
@@ -83,9 +82,7 @@ def merge_text(
     split: Split | None = None,
     decisions: Sequence[DecisionRow] = (),
 ) -> Merged:
-    """Merge all answers about one text, in order of the datasets; answers of another split than the declared one don't
-    count.
-    """
+    """Merge all answers about one text, in order of the datasets; answers of another declared split don't count."""
     apart = not decisions and are_apart(answers, split)
     rows, out_of_order = ({}, set()) if apart else _leave_out(answers, split, policies)
     rows |= {answer.number: RowOutcome(Reason.MERGED, None, answer.dataset.labels) for answer in answers if apart}

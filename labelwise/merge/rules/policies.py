@@ -1,4 +1,4 @@
-"""Policies for disagreements: each is a table of its values, functions or numbers."""
+"""Policies for disagreements: each is a table of its values."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
@@ -22,7 +22,7 @@ Unmarked = Literal["missing", "outside"]
 
 
 class Policies(msgspec.Struct, frozen=True):
-    """Policies for disagreements; docs/settings.md explains them. The first value of each is the default."""
+    """Policies for disagreements (docs/settings.md). The first value of each is the default."""
 
     duplicates: Duplicates = "latest"
     annotators: str = "half"
@@ -41,7 +41,7 @@ def latest(group: Sequence[Answer]) -> list[Answer]:
 
 
 def union(group: Sequence[Answer]) -> list[Answer]:
-    """Keep all of a person's accepted answers about a text; without any, the latest."""
+    """Keep a person's accepted answers about a text; without any, the latest."""
     return [answer for answer in group if answer.task.answer == "accept"] or latest(group)
 
 
@@ -75,12 +75,12 @@ ANNOTATORS = {"half": 0.5, "all": 1, "union": 0}
 
 
 def names_in(annotators: str) -> list[str]:
-    """List the names in a value of `annotators`, in order; none for a policy."""
+    """Return the names in a value of `annotators`, in order; none for a policy."""
     return [] if annotators in ANNOTATORS else [name.strip() for name in annotators.split(",")]
 
 
 def unknown_annotators(annotators: str, known: Collection[str]) -> list[str]:
-    """List unknown names in `annotators`; refuse a value without a known one."""
+    """Return unknown names in `annotators`; refuse a value without a known one."""
     names = names_in(annotators)
     unknown = [name for name in names if name not in known]
     if names and unknown == names:

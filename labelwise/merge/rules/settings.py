@@ -47,7 +47,7 @@ class Settings(Policies, frozen=True):
 
 
 def read_settings(project: Path | None) -> Settings:
-    """Read the settings from project.yml; without one, use the defaults. Refuse a wrong value or key."""
+    """Read the settings from project.yml, or use the defaults. Refuse a wrong value or key."""
     section = read_section(project, "merge", Settings, other=("tokenizer",))
     lang = NAMES.get(section.lang, section.lang)
     return msgspec.structs.replace(section, lang=lang, tokenizer=read_rules(project))

@@ -41,7 +41,7 @@ def decide(
     changes: Mapping[SpanKey, Change],
     answers: int,
 ) -> tuple[Spans, Spans, Outcomes]:
-    """Add and remove the spans of decisions, which are numbered from `answers`; some become rejected."""
+    """Add and remove the spans of decisions (numbered from `answers`); some become rejected."""
     accepted, rejected = dict(accepted), dict(rejected)
     lost: Outcomes = {}
     for key, change in changes.items():
@@ -58,7 +58,7 @@ def decide(
 def settle(
     accepted: Spans, rejected: Spans, policies: Policies, changes: Mapping[SpanKey, Change]
 ) -> tuple[Spans, Spans, Outcomes]:
-    """Resolve conflicts of accepted and rejected spans: within each dataset, then between datasets."""
+    """Resolve conflicts of accepted and rejected spans within each dataset, then between datasets."""
     accepted, rejected = dict(accepted), dict(rejected)
     lost: Outcomes = {}
     for key in sorted(accepted.keys() & rejected.keys()):

@@ -13,7 +13,7 @@ from labelwise.merge.rules.settings import Settings
 
 
 class SplitGroup(NamedTuple):
-    """Nearly equal texts, which stay in one split: the key to hash, and splits that it doesn't choose."""
+    """Nearly equal texts in one split: the key to hash, and splits that it doesn't choose."""
 
     unit: bytes
     declared: Split | None = None
@@ -42,7 +42,7 @@ def min_values(answers: Sequence[Answer], settings: Settings) -> dict[str, str]:
 
 
 def unit_of(answers: Sequence[Answer], values: Mapping[str, str], settings: Settings) -> str:
-    """Digest a text's `split_by` value, or else its document; empty without.
+    """Digest a text's `split_by` value, or else its document; "" without.
 
     The document includes dataset and file, because CoNLL's are numbered; the least of several counts.
     """
@@ -52,7 +52,7 @@ def unit_of(answers: Sequence[Answer], values: Mapping[str, str], settings: Sett
 
 
 def hashed_split(unit: str, settings: Settings, without: Collection[Split] = ()) -> Split:
-    """Choose a split by a hash, `without` some, whose share is in train; new texts never move others."""
+    """Choose a split by a hash, `without` some (their share goes to train); new texts never move others."""
     digest = hashlib.blake2b(f"{settings.split_salt}/{unit}".encode(), digest_size=8).digest()
     share = int.from_bytes(digest, "big") / 2**64
     if share < settings.test_ratio:

@@ -22,8 +22,8 @@ AN_ENTITY, MISALIGNED = SpanOutcome(Reason.ENTITY), SpanOutcome(Reason.MISALIGNE
 class Projection(NamedTuple):
     """A stored Doc, and the outcomes of its spans.
 
-    first, last (dict): its tokens by their start, and the next ones by their end, in characters.
-    spans (dict): outcome of the first claim of each accepted and each rejected span.
+    first, last (dict): tokens by their start, next tokens by their end, in characters.
+    spans (dict): outcomes of the first claims of accepted and rejected spans.
     """
 
     doc: StoredDoc
@@ -35,7 +35,7 @@ class Projection(NamedTuple):
 def to_doc(
     tokenize: Callable[[str], Doc], merged: Merged, labels: Sequence[str], policies: Policies, unmarked: Unmarked
 ) -> Projection:
-    """Make a Doc of a merged annotation, with the outcome of each accepted and each rejected span.
+    """Make a Doc of a merged annotation, with the outcomes of accepted and rejected spans.
 
     labels (Sequence[str]): all labels, in the order that breaks ties.
     RAISES (InputError): if the tokenizer fails.
@@ -112,7 +112,7 @@ def _outcomes(
 
 
 def learned_by_heads(spans: Aligned, losers: Collection[SpanKey]) -> set[SpanKey]:
-    """Find the spans that per-label heads learn: of spans of a label that share a token, one.
+    """Return the spans that per-label heads learn: of spans of a label that share a token, one.
 
     It is the longest in tokens; of equal ones the first, and on the same tokens the entity.
     """

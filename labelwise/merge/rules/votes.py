@@ -19,7 +19,7 @@ from labelwise.merge.rules.policies import ANNOTATORS, names_in
 
 
 def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, Claims], policy: str) -> list[SpanKey]:
-    """List the accepted spans that too few voters, and no other answers, accepted."""
+    """Return the accepted spans that too few voters, and no other answers, accepted."""
     lost: list[SpanKey] = []
     for label, answers in voting.items():
         deciding = _ballots(answers, policy) if len(answers) > 1 else ()
@@ -35,7 +35,7 @@ def outvoted(voting: Mapping[str, Sequence[Answer]], accepted: Mapping[SpanKey, 
 
 
 def standing(marked: Sequence[Collection[Offsets]], needed: float) -> set[Offsets]:
-    """Choose the spans of one label that `needed` annotators marked; 0 keeps all spans."""
+    """Choose the spans of a label that `needed` annotators marked; 0 keeps all."""
     times = Counter(offsets for spans in marked for offsets in spans)
     if not needed:
         return set(times)
@@ -59,7 +59,7 @@ def _most_chosen(times: Mapping[Offsets, int]) -> set[Offsets]:
 
 
 def _ballots(voting: Sequence[Answer], policy: str) -> Sequence[list[Answer]]:
-    """Return the ballots of several annotators: the adjudication alone, else the first listed, else everyone's."""
+    """Return several annotators' ballots: the adjudication alone, else the first listed, else everyone's."""
     voters: dict[tuple[str, str], list[Answer]] = {}
     for answer in voting:
         voters.setdefault(answer.who, []).append(answer)
