@@ -32,13 +32,13 @@ def required_files(name: str, seen: set[str]) -> set[Path]:
         return set()
     seen.add(name.lower())
     try:
-        found = distribution(name)
+        package = distribution(name)
     except PackageNotFoundError:  # for another platform or Python
         return set()
-    root = Path(found.locate_file(""))
-    tops = {Path(file).parts[0] for file in found.files or ()} - {"..", "__pycache__"}
+    root = Path(package.locate_file(""))
+    tops = {Path(file).parts[0] for file in package.files or ()} - {"..", "__pycache__"}
     files = {root / top for top in tops if (root / top).exists()}
-    for line in found.requires or ():
+    for line in package.requires or ():
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             files |= required_files(requirement.name, seen)

@@ -72,10 +72,10 @@ class Clone:
     def use_own_data(self) -> None:
         """Set `data: assets`, with the demo's texts in a brat folder and a Prodigy file per label."""
         self.set("data", "assets")
-        with TemporaryDirectory() as made:
-            self.call_lines(f"python -m scripts.make_demo {made}/demo {OWN}")
-            shutil.move(f"{made}/demo/brat", self.root / "assets/brat/mine")
-            for file in Path(made, "demo/prodigy").glob("*.jsonl"):
+        with TemporaryDirectory() as demo:
+            self.call_lines(f"python -m scripts.make_demo {demo}/demo {OWN}")
+            shutil.move(f"{demo}/demo/brat", self.root / "assets/brat/mine")
+            for file in Path(demo, "demo/prodigy").glob("*.jsonl"):
                 shutil.move(file, self.root / "assets/prodigy")
 
     def clone(self, root: Path) -> "Clone":
@@ -124,13 +124,13 @@ def run_by_weasel(factory: pytest.TempPathFactory) -> tuple[Clone, str]:
     """
     base = factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    made = base / "by_weasel.pickle"
-    with FileLock(f"{made}.lock"):
-        if not made.exists():
+    record = base / "by_weasel.pickle"
+    with FileLock(f"{record}.lock"):
+        if not record.exists():
             clone = make_clone(base / "by_weasel")
             printed = clone.run("weasel", "run", "demo") + clone.run("weasel", "run", "all")
-            made.write_bytes(pickle.dumps((clone, printed)))
-    clone, printed = pickle.loads(made.read_bytes())
+            record.write_bytes(pickle.dumps((clone, printed)))
+    clone, printed = pickle.loads(record.read_bytes())
     own = copy(clone)
     own.root = shutil.copytree(clone.root, factory.mktemp("weasel"), symlinks=True, dirs_exist_ok=True)
     return own, printed

@@ -62,8 +62,12 @@ def real_corpus(name: str) -> Path:
     """Find a public corpus where `weasel assets benchmarks --extra` puts it, or beside the repository, or skip."""
     folders = [root / name for root in (ROOT / "assets", ROOT.parent / "shared" / "corpora")]
     # Weasel makes folders before it has anything for them.
-    found = [folder for folder in folders if folder.is_dir() and any(folder.iterdir())]
-    return found[0] if found else pytest.skip(f"{name} isn't here; `weasel assets benchmarks --extra` fetches it")
+    folders_with_files = [folder for folder in folders if folder.is_dir() and any(folder.iterdir())]
+    return (
+        folders_with_files[0]
+        if folders_with_files
+        else pytest.skip(f"{name} isn't here; `weasel assets benchmarks --extra` fetches it")
+    )
 
 
 def write_jsonl(path: Path, rows: list[Any]) -> None:
@@ -115,7 +119,7 @@ def call(command: Callable[..., Any], *arguments: object, status: int = 0) -> st
     """Call a command's function as its command line does; return its output."""
     app = typer.Typer()
     app.command()(command)
-    done = CliRunner().invoke(app, [str(one) for one in arguments], env={"COLUMNS": "400"})
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "400"})
     assert done.exit_code == status, done.output
     assert isinstance(done.exception, SystemExit | None), done.exc_info
     return done.output
@@ -129,8 +133,8 @@ def call_line(line: str, status: int = 0) -> str:
 
 def run_command(command: Iterable[object], cwd: Path, env: Mapping[str, str], status: int = 0) -> Any:
     """Run a command in a new process, check its exit status, and return subprocess's result."""
-    given = [*map(str, command)]
-    done = subprocess.run(given, cwd=cwd, env=env, timeout=1000, capture_output=True, text=True, check=False)
+    arguments = [*map(str, command)]
+    done = subprocess.run(arguments, cwd=cwd, env=env, timeout=1000, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr
     return done
 
@@ -179,8 +183,8 @@ class Merging:
         decisions = folder if (folder := self.root / "decisions").is_dir() else None
         options: dict[str, Any] = {"workers": workers, "strict": strict, "decisions": decisions, "may_be_empty": True}
         policies = settings.pop("policies", Policies())
-        given = Settings(**msgspec.structs.asdict(policies), **settings)
-        return merge_data([self.root / "tasks" / "datasets.yml"], self.root / out, given, **options)
+        all_settings = Settings(**msgspec.structs.asdict(policies), **settings)
+        return merge_data([self.root / "tasks" / "datasets.yml"], self.root / out, all_settings, **options)
 
     def files(self, out: str = "corpus") -> dict[str, bytes]:
         folder = self.root / out
@@ -195,9 +199,9 @@ class Merging:
 
     def problems(self, out: str = "corpus") -> list[tuple[str, str, int, str]]:
         """Return (dataset, file, line, reason, details) of all problems."""
-        found = [*self.table("rows", out), *self.table("spans", out)]
-        told = [one for one in found if one["detail"] or one["reason"] in (*ROW_PROBLEMS, *SPAN_PROBLEMS)]
-        return [(one["dataset"], one["file"], one["line"], describe(one)) for one in told]
+        rows = [*self.table("rows", out), *self.table("spans", out)]
+        problems = [row for row in rows if row["detail"] or row["reason"] in (*ROW_PROBLEMS, *SPAN_PROBLEMS)]
+        return [(row["dataset"], row["file"], row["line"], describe(row)) for row in problems]
 
     def docs(self, out: str = "corpus") -> dict[str, tuple[str, Doc]]:
         vocab, docs = Vocab(), {}

@@ -129,24 +129,26 @@ def find_marks(file: Path) -> Iterator[tuple[str, bool]]:
     whole = [node.value for node in tree.body if isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node)]
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
-            marks = [ast.unparse(one).removeprefix("pytest.mark.") for one in (*whole, *node.decorator_list)]
+            marks = [
+                ast.unparse(expression).removeprefix("pytest.mark.") for expression in (*whole, *node.decorator_list)
+            ]
             for mark in marks:
                 if mark.startswith("guarantee("):
                     yield ast.literal_eval(mark.removeprefix("guarantee")), UNUSUAL.isdisjoint(marks)
 
 
 def held_by() -> dict[str, dict[str, bool]]:
-    found: dict[str, dict[str, bool]] = {}
+    tests: dict[str, dict[str, bool]] = {}
     for file in sorted(TESTS.rglob("test_*.py")):
         for name, usual in find_marks(file):
-            files = found.setdefault(name, {})
+            files = tests.setdefault(name, {})
             path = file.relative_to(TESTS).as_posix()
             files[path] = usual or files.get(path, False)
-    return found
+    return tests
 
 
 def write_page() -> str:
-    files = {name: ", ".join(f"`{file}`" for file in found) for name, found in held_by().items()}
+    files = {name: ", ".join(f"`{file}`" for file in tests) for name, tests in held_by().items()}
     return HEAD + "".join(f"| {sentence} | {files[name]} |\n" for name, sentence in GUARANTEES.items())
 
 

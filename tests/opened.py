@@ -17,17 +17,17 @@ def opened(root: Path) -> Iterator[set[str]]:
     """Yield a set that has, after the block, the opened files outside hidden folders; bytecode counts as its source."""
     folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
     visible = [path for path in folders if not any(part.startswith(".") for part in path.relative_to(root).parts)]
-    found: set[str] = set()
+    paths: set[str] = set()
     file = LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         watched = {LIBC.inotify_add_watch(file, os.fsencode(folder), IN_OPEN): folder for folder in visible}
         assert min(watched) > 0
-        yield found
+        yield paths
         for watch, name in _events(file):
             path = watched[watch] / name
             if path.parent.name == "__pycache__":
                 path = path.parent.parent / f"{name.partition('.')[0]}.py"
-            found.add(path.relative_to(root).as_posix())
+            paths.add(path.relative_to(root).as_posix())
     finally:
         os.close(file)
 

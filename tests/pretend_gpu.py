@@ -34,25 +34,27 @@ def held(value: Any) -> Any:
     return value.array if isinstance(value, Array) else value
 
 
-def given(value: Any) -> Any:
+def unwrapped(value: Any) -> Any:
     """Unwrap device arrays in arguments; refuse numpy's."""
     if isinstance(value, np.ndarray) and value.ndim:
         raise TypeError(f"Unsupported type {type(value)}: numpy's array beside the device's")
     if isinstance(value, list | tuple):
-        return type(value)(map(given, value))
+        return type(value)(map(unwrapped, value))
     return held(value)
 
 
-def made(value: Any) -> Any:
+def wrapped(value: Any) -> Any:
     """Wrap a result's arrays."""
     if isinstance(value, list | tuple):
-        return type(value)(map(made, value))
+        return type(value)(map(wrapped, value))
     return Array(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
 
 
-def on_device(function: Callable[..., Any], take: Callable[[Any], Any] = given) -> Callable[..., Any]:
+def on_device(function: Callable[..., Any], take: Callable[[Any], Any] = unwrapped) -> Callable[..., Any]:
     """Wrap a function of numpy's arrays for the device."""
-    return lambda *inputs, **named: made(function(*map(take, inputs), **{key: take(one) for key, one in named.items()}))
+    return lambda *inputs, **named: wrapped(
+        function(*map(take, inputs), **{key: take(value) for key, value in named.items()})
+    )
 
 
 def from_device(name: str) -> Callable[..., Any]:
@@ -75,25 +77,25 @@ class Array(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **named: Any) -> Any:
         if out is not None:
-            named["out"] = given(out)
-        result = getattr(ufunc, method)(*given(inputs), **named)
-        return made(result) if out is None else out[0]
+            named["out"] = unwrapped(out)
+        result = getattr(ufunc, method)(*unwrapped(inputs), **named)
+        return wrapped(result) if out is None else out[0]
 
     def _key(self, key: Any) -> Any:
         return tuple(map(held, key if isinstance(key, tuple) else (key,)))
 
     def __getitem__(self, key: Any) -> Any:
-        return made(self.array[self._key(key)])
+        return wrapped(self.array[self._key(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.array[self._key(key)] = given(value)
+        self.array[self._key(key)] = unwrapped(value)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         value = getattr(self.array, name)
         if not callable(value):
-            return made(value) if isinstance(value, np.ndarray) else value
+            return wrapped(value) if isinstance(value, np.ndarray) else value
         return on_device(value)
 
 
@@ -108,15 +110,15 @@ class Cupy:
 
     @staticmethod
     def scatter_add(table: Array, key: Any, values: Any) -> None:
-        np.add.at(given(table), table._key(key), given(values))
+        np.add.at(unwrapped(table), table._key(key), unwrapped(values))
 
     def __getattr__(self, name: str) -> Any:
         own = getattr(np, name)
         if isinstance(own, type) or not callable(own):
             return own
         if name in ("split", "array_split"):  # the places of cuts are numbers of the host
-            return lambda array, *places: made(own(given(array), *places))
-        return on_device(own, held if name in FROM_HERE else given)
+            return lambda array, *places: wrapped(own(unwrapped(array), *places))
+        return on_device(own, held if name in FROM_HERE else unwrapped)
 
 
 CUPY = Cupy()
@@ -138,7 +140,7 @@ def kernel(name: str) -> Any:
     def contiguous(value: Any) -> Any:
         if isinstance(value, Array) and not value.array.flags.c_contiguous:
             raise ValueError(f"{name} was given an array that isn't contiguous")
-        return given(value)
+        return unwrapped(value)
 
     return staticmethod(on_device(getattr(CPU, name), contiguous))
 

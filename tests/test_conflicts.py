@@ -58,19 +58,19 @@ def test_decide_keeps_a_file_of_decisions_with_a_conflict(tmp_path):
 
 @pytest.fixture(scope="module")
 def committed(tmp_path_factory):
-    made = Repository(tmp_path_factory.mktemp("committed"))
-    made.evaluate(4)
-    (made.root / "dvc.lock").write_text("schema: '2.0'\nstages: {}\n")
-    made.commit("results")
-    return made
+    repository = Repository(tmp_path_factory.mktemp("committed"))
+    repository.evaluate(4)
+    (repository.root / "dvc.lock").write_text("schema: '2.0'\nstages: {}\n")
+    repository.commit("results")
+    return repository
 
 
 @pytest.fixture
 def evaluated(committed, tmp_path, monkeypatch):
-    made = copy(committed)
-    made.root = shutil.copytree(committed.root, tmp_path, dirs_exist_ok=True)
+    repository = copy(committed)
+    repository.root = shutil.copytree(committed.root, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    return made
+    return repository
 
 
 def differ(made, file):
@@ -160,13 +160,13 @@ def test_a_file_that_a_branch_deleted_is_deleted_by_the_line(file, way, deleted,
 def test_a_conflict_that_was_committed_costs_its_revision_alone(evaluated):
     conflict(evaluated.root / "dvc.lock")
     evaluated.commit("unresolved")
-    said = "HEAD: dvc.lock:1: a git conflict was committed there; give another revision"
-    assert said in call(compare_cli, "HEAD", "HEAD~1", status=1)
+    message = "HEAD: dvc.lock:1: a git conflict was committed there; give another revision"
+    assert message in call(compare_cli, "HEAD", "HEAD~1", status=1)
 
 
 def test_a_repository_without_commits_has_no_revisions(tmp_path, monkeypatch):
-    made = Repository(tmp_path)
-    made.evaluate(4)
+    repository = Repository(tmp_path)
+    repository.evaluate(4)
     monkeypatch.chdir(tmp_path)
     for name in ("HEAD", "main"):
         printed = call(compare_cli, name, status=1)

@@ -44,16 +44,16 @@ def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone_and_to_who
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "80")
     assert [*progress((time.sleep(0.15) or n for n in range(4)), "read", 5)] == [0, 1, 2, 3]
-    said = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue())
+    output = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue())
     if shown:
-        assert re.search(r"read #.* 4/5, \d+ seconds left", said), "in ASCII, as a StringIO has no encoding"
-        assert re.search(r"\r +\r$", said), "it is taken off"
+        assert re.search(r"read #.* 4/5, \d+ seconds left", output), "in ASCII, as a StringIO has no encoding"
+        assert re.search(r"\r +\r$", output), "it is taken off"
     else:
         assert terminal.getvalue() == ""
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "message"),
     [
         (0.1, "5 seconds"),
         (44, "45 seconds"),
@@ -63,8 +63,8 @@ def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone_and_to_who
         (6000, "2 hours"),
     ],
 )
-def test_a_time_is_as_exact_as_somebody_who_waits_needs_it(seconds, said):
-    assert describe_seconds(seconds) == said
+def test_a_time_is_as_exact_as_somebody_who_waits_needs_it(seconds, message):
+    assert describe_seconds(seconds) == message
 
 
 @pytest.mark.parametrize("is_one", [True, False])
@@ -148,9 +148,9 @@ def test_a_command_deletes_the_bytecode_that_others_left_in_the_folders_that_sta
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     folders = [tmp_path / "labelwise" / name / "__pycache__" for name in ("demo", "merge/rules")]
-    for code, left in (("import labelwise.demo, labelwise.merge.rules", True), ("import scripts", False)):
+    for code, remains in (("import labelwise.demo, labelwise.merge.rules", True), ("import scripts", False)):
         subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
-        assert [folder.exists() for folder in folders] == [left, left]
+        assert [folder.exists() for folder in folders] == [remains, remains]
 
 
 @pytest.mark.guarantee("early")

@@ -26,28 +26,28 @@ def test_apples_gpu_is_not_taken_for_one_with_cuda(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "message"),
     [
         (1, "This machine has 1, numbered from 0"),
         (RuntimeError("cudaErrorInsufficientDriver: too old"), r": too old\. The driver is older than CUDA needs"),
         (RuntimeError("cudaErrorNoDevice: no CUDA-capable device"), r"no CUDA-capable device\. Is there a GPU"),
     ],
 )
-def test_why_a_gpu_cannot_be_used(monkeypatch, number, said):
+def test_why_a_gpu_cannot_be_used(monkeypatch, number, message):
     cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=Mock(side_effect=[number]))))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "cupy.cublas", SimpleNamespace())
-    assert re.search(said, why_not(ValueError("No GPU devices detected")))
+    assert re.search(message, why_not(ValueError("No GPU devices detected")))
 
 
 @pytest.mark.parametrize("given", ["", "2"])
 def test_a_command_multiplies_with_one_thread_unless_told_otherwise(given):
-    told = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    told |= {"OPENBLAS_NUM_THREADS": given} if given else {}
+    env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    env |= {"OPENBLAS_NUM_THREADS": given} if given else {}
     # numpy reads it when it is loaded: whatever is imported first, it must be set before that.
     code = "import sys, os, scripts; print('numpy' in sys.modules, os.environ['OPENBLAS_NUM_THREADS'])"
-    found = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["False", given or "1"]
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", given or "1"]
 
 
 def test_dropout_draws_what_it_is_told_and_keeps_the_sum():

@@ -81,12 +81,12 @@ NOT_RUN = {
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    found = re.findall(r"(?m)^( *)```(\w*)\n((?:.*\n)*?) *```", page.read_text(encoding="utf8"))
-    return [(language, re.sub(f"(?m)^{indent}", "", content)) for indent, language, content in found]
+    matches = re.findall(r"(?m)^( *)```(\w*)\n((?:.*\n)*?) *```", page.read_text(encoding="utf8"))
+    return [(language, re.sub(f"(?m)^{indent}", "", content)) for indent, language, content in matches]
 
 
 def block(page: str, beginning: str, **instead: str) -> str:
-    content = next(one for _, one in blocks(ROOT / page) if one.startswith(beginning))
+    content = next(content for _, content in blocks(ROOT / page) if content.startswith(beginning))
     for name, value in instead.items():
         assert name in content
         content = content.replace(name, value)
@@ -104,10 +104,10 @@ def test_every_block_is_run_or_says_why_not():
     calls = re.findall(r'[^_]block\(\s*"([^"]+)",\s*[\'"](.+?)[\'"][,)]', Path(__file__).read_text(encoding="utf8"))
     named = [*((page, beginning.encode().decode("unicode_escape")) for page, beginning in calls), *NOT_RUN]
     files = {*(ROOT / page for page in PAGES), *(ROOT / "docs").glob("*.md")}
-    found = {file.relative_to(ROOT).as_posix(): blocks(file) for file in files}
+    blocks_of = {file.relative_to(ROOT).as_posix(): blocks(file) for file in files}
     for page, beginning in named:
-        assert any(one.startswith(beginning) for _, one in found[page]), (page, beginning)
-    for page, contents in found.items():
+        assert any(content.startswith(beginning) for _, content in blocks_of[page]), (page, beginning)
+    for page, contents in blocks_of.items():
         for language, content in contents:
             matches = [one for one in named if one[0] == page and content.startswith(one[1])]
             assert language == "text" or matches, f"{page}: no test runs {content!r}"
@@ -130,7 +130,7 @@ def test_a_link_leads_to_a_file_and_a_heading(page):
 
 @pytest.mark.guarantee("git-add")
 def test_git_ignores_data_and_what_the_pages_export_and_predict():
-    written = [one for page in (ROOT / "docs").glob("*.md") for _, one in blocks(page)]
+    written = [content for page in (ROOT / "docs").glob("*.md") for _, content in blocks(page)]
     folders = {*re.findall(r"scripts\.export \S+ (\S+)", "".join(written))}
     data = {f"assets/{name}" for name in ("raw", "brat", "brat/a/b", "prodigy", "prodigy/a", "new/a")}
     ignored = {f"{folder}/file.txt" for folder in folders | data}
@@ -159,7 +159,7 @@ def test_the_page_lists_the_keys_that_training_may_change():
 def test_the_page_has_each_outcome_and_marks_those_that_strict_fails_on():
     tables = (ROOT / "docs/outcomes.md").read_text(encoding="utf8").partition("### Texts and labels")[0]
     first = "".join(line.split(" | ")[0] for line in tables.splitlines() if line.startswith("| `"))
-    assert {one for one in Reason if not one.startswith("in ")} <= {*re.findall("`(.+?)`", first)}
+    assert {reason for reason in Reason if not reason.startswith("in ")} <= {*re.findall("`(.+?)`", first)}
     assert {*re.findall("`([^`]+)`†", first)} == {*ROW_PROBLEMS, *SPAN_PROBLEMS}
 
 
@@ -191,7 +191,7 @@ def test_a_block_of_a_tokenizer_is_read_as_the_page_has_it(tmp_path):
 # What the tests below work on.
 
 
-def made(number: int, labels: tuple[str, ...] = LABELS) -> DemoDoc:
+def demo_doc(number: int, labels: tuple[str, ...] = LABELS) -> DemoDoc:
     return make_doc(number, labels=labels, words=40)
 
 
@@ -205,7 +205,7 @@ def project(tmp_path_factory) -> Clone:
     clone = Clone(tmp_path_factory.mktemp("project"))
     clone.set("data", "assets")
     replace_once(clone.root / "project.yml", "\nreport:\n", "\ncheck: {folds: 2, steps: 10}\nreport:\n")
-    write_docs((noisy(made(number)) for number in range(24)), LABELS, clone.root / "assets/brat/noisy", "brat")
+    write_docs((noisy(demo_doc(number)) for number in range(24)), LABELS, clone.root / "assets/brat/noisy", "brat")
     clone.paste(block("docs/commands.md", "weasel run demo"))
     return clone
 
@@ -230,8 +230,8 @@ def test_exports_and_a_database_are_merged_without_a_declaration(tmp_path):
     write_jsonl(tmp_path / "assets/prodigy/person.jsonl", answers("PERSON", range(16)))
     make_database(tmp_path / "assets/prodigy/prodigy.db", {"place": answers("PLACE", range(8, 24))})
     clone.run("weasel", "run", "all")
-    found = yaml.safe_load((tmp_path / "assets/prodigy/datasets.yml").read_text(encoding="utf8"))
-    assert {(one["name"], *one["labels"]) for one in found} == {("person", "PERSON"), ("place", "PLACE")}
+    entries = yaml.safe_load((tmp_path / "assets/prodigy/datasets.yml").read_text(encoding="utf8"))
+    assert {(entry["name"], *entry["labels"]) for entry in entries} == {("person", "PERSON"), ("place", "PLACE")}
     assert {name: of["rows"] for name, of in merged(tmp_path)["datasets"].items()} == {"person": 16, "place": 16}
     assert {label: n["complete"] for label, n in merged(tmp_path)["labels"].items()} == {"PERSON": 16, "PLACE": 16}
     assert clone.run("weasel", "run", "all").count("Skipping") == 2
@@ -275,7 +275,7 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
         return yaml.safe_load(declarations.read_text(encoding="utf8"))
 
     def replace_entry(name: str, entries: str) -> None:
-        others = [one for one in declared() if one["name"] != name]
+        others = [entry for entry in declared() if entry["name"] != name]
         declarations.write_text(yaml.safe_dump([*others, *yaml.safe_load(entries)]), encoding="utf8")
 
     write_jsonl(folder / "person.jsonl", first := answers("PERSON", range(16), 1000))
@@ -295,7 +295,7 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
     clone.run("dvc", "repro", "merge")
     assert "Running stage" not in clone.run("dvc", "repro", "merge"), "the entry that it added is none of its inputs"
     clone.paste(block("docs/annotate_more.md", "weasel run merge"))
-    assert next(one for one in declared() if one["name"] == "leo")["labels"] == ["PER"]
+    assert next(entry for entry in declared() if entry["name"] == "leo")["labels"] == ["PER"]
     replace_entry("leo", block("docs/annotate_more.md", "- name: leo"))
     clone.paste(block("docs/annotate_more.md", "weasel run all"))
     assert merged(tmp_path)["labels"].keys() == {"PERSON", "PLACE"}
@@ -324,7 +324,7 @@ def test_a_new_export_a_colleagues_file_and_one_label_more(tmp_path):
 
 @pytest.mark.long
 def test_brat_and_the_scores(project, tmp_path):
-    write_docs(map(made, range(24)), LABELS, project.root / "path/to/corpus", "brat")
+    write_docs(map(demo_doc, range(24)), LABELS, project.root / "path/to/corpus", "brat")
     tasks = {"/tmp/tasks": str(tmp_path / "tasks")}
     project.paste(block("docs/data.md", "python -m scripts.convert_brat", **tasks))
     assert len(read_jsonl(tmp_path / "tasks/auto.jsonl")) == 24
@@ -339,8 +339,8 @@ def test_brat_and_the_scores(project, tmp_path):
     )
     novels, corpus, metrics = (str(tmp_path / name) for name in ("novels", "corpus", "merge.json"))
     project.run("python", "-m", "scripts.merge", novels, corpus, "--metrics", metrics)
-    found = json.loads(Path(metrics).read_text())["labels"]
-    assert {label: n["complete"] for label, n in found.items()} == {"PER": 4, "LOC": 4, "Reagent": 8, "Action": 8}
+    by_label = json.loads(Path(metrics).read_text())["labels"]
+    assert {label: n["complete"] for label, n in by_label.items()} == {"PER": 4, "LOC": 4, "Reagent": 8, "Action": 8}
 
 
 @pytest.mark.long
@@ -351,7 +351,7 @@ def test_fix_annotations(project):
     splits = json.loads((project.root / "corpus/manifest.json").read_text(encoding="utf8"))["splits"]
     assert first["texts"] == splits["train"]["texts"] + splits["dev"]["texts"] == 24 - splits["test"]["texts"]
     assert sorted(path.name for path in (project.root / "training").glob("*check*")) == ["check", "check-folds"]
-    write_docs(map(made, range(24)), LABELS, project.root / "assets/brat/noisy", "brat")
+    write_docs(map(demo_doc, range(24)), LABELS, project.root / "assets/brat/noisy", "brat")
     printed = project.paste(block("docs/report.md", "weasel run all"))
     assert "Skipping 'convert-brat'" not in printed
     assert "all (micro)" in printed
@@ -512,7 +512,7 @@ def test_a_project_with_a_history_of_its_own_is_shared_with_its_data_and_upgrade
 
     paste(tmp_path, block("docs/install.md", "git clone -o labelwise https", **urls))
     paste(mine, "sed -i 's,^  data: assets/demo,  data: assets,' project.yml && git commit -qam data")
-    write_docs(map(made, range(24)), LABELS, mine / "assets/brat/mine", "brat")
+    write_docs(map(demo_doc, range(24)), LABELS, mine / "assets/brat/mine", "brat")
     write_jsonl(mine / "assets/prodigy/person.jsonl", answers("PERSON", range(16)))
     assert paste(mine, "git add -A; git status --porcelain") == ""
     paste(mine, block("docs/compare.md", "dvc add"))
@@ -569,14 +569,14 @@ def test_an_upgrade_from_the_version_before_takes_the_new_files_and_lists_the_ed
 def test_put_a_pipeline_into_production(project, tmp_path):
     project.paste(block("docs/deploy.md", "weasel run package"))
     assert len([*(project.root / "dist/cpu").glob("*.whl")]) == 2, "which `pip install dist/cpu/*.whl` names"
-    for one in (project.root / "dist/cpu").glob("*.whl"):
-        with zipfile.ZipFile(one) as file:
+    for wheel in (project.root / "dist/cpu").glob("*.whl"):
+        with zipfile.ZipFile(wheel) as file:
             file.extractall(tmp_path / "site")
     script = block("docs/deploy.md", "import spacy\n\nnlp") + block("docs/deploy.md", "for doc in nlp.pipe(texts")
     for code, count in ((script, 4), (block("docs/deploy.md", "from thinc.api"), 0)):
         environment = {**project.environment, "PYTHONPATH": str(tmp_path / "site")}
-        found = subprocess.check_output(["python", "-c", code], cwd=tmp_path, env=environment, text=True)
-        assert len(found.splitlines()) == count
+        output = subprocess.check_output(["python", "-c", code], cwd=tmp_path, env=environment, text=True)
+        assert len(output.splitlines()) == count
 
 
 def decisions(finding: dict[str, Any]) -> list[dict[str, Any]]:
@@ -615,13 +615,13 @@ def test_planted_errors_are_found_decided_and_gone(tmp_path):
     clone.run("git", "commit", "-qam", "three labels")
     first = clone.paste(block("docs/tutorial.md", "weasel run demo"))
     clone.paste(block("docs/tutorial.md", "python -m scripts.record"))
-    _, *found = read_jsonl(clone.root / "training/check/findings.jsonl")
-    spans = [{tuple(span) for span in (one["current"], one["proposed"]) if span} for one in found]
-    cases = [one for one, about in zip(found, spans, strict=True) if about & planted[one["doc"]]]
+    _, *findings = read_jsonl(clone.root / "training/check/findings.jsonl")
+    spans = [{tuple(span) for span in (finding["current"], finding["proposed"]) if span} for finding in findings]
+    cases = [finding for finding, about in zip(findings, spans, strict=True) if about & planted[finding["doc"]]]
     assert len(cases) > 20
     before = count_wrong()
     clone.environment["HOME"] = str(tmp_path)
-    write_jsonl(tmp_path / "Downloads/decisions.jsonl", [row for one in cases for row in decisions(one)])
+    write_jsonl(tmp_path / "Downloads/decisions.jsonl", [row for case in cases for row in decisions(case)])
     clone.paste(block("docs/tutorial.md", "python -m scripts.import_decisions ~/Downloads/decisions.jsonl"))
     clone.paste(block("docs/tutorial.md", "weasel run all"))
     assert count_wrong() < before - len(cases) / 2

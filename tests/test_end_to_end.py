@@ -47,8 +47,8 @@ def test_weasel_goes_the_whole_way_and_dvc_merges_the_same(by_weasel, merged_by_
     assert not (clone.root / "training/cpu/model-best.checkpoint/arrays.npz").exists()
     resources = (clone.root / "training/cpu/resources.tsv").read_text()
     assert resources.startswith("seconds\tstep\twords_per_second\tmemory_mb")
-    made = {path for path in clone.results() if not path.endswith(".spacy") and not path.startswith("training/")}
-    assert made == {
+    outputs = {path for path in clone.results() if not path.endswith(".spacy") and not path.startswith("training/")}
+    assert outputs == {
         "corpus/README.md",  # it stays
         *(f"metrics/{name}.json" for name in ("merge", "cpu")),
         "metrics/merge.sha256",
@@ -175,9 +175,9 @@ def test_a_pipeline_of_a_revision_can_be_had_without_the_project(by_dvc, tmp_pat
     (tmp_path / "elsewhere").mkdir()
     name, got = "training/cpu/model-best", tmp_path / "elsewhere/model-best"
     clone.run("dvc", "get", str(clone.root), name, "--rev", "v1.2", "-o", str(got))
-    made = {path.relative_to(clone.root / name): path.read_bytes() for path in (clone.root / name).rglob("*.*")}
-    assert {path.relative_to(got): path.read_bytes() for path in got.rglob("*.*")} == made
-    assert made
+    files = {path.relative_to(clone.root / name): path.read_bytes() for path in (clone.root / name).rglob("*.*")}
+    assert {path.relative_to(got): path.read_bytes() for path in got.rglob("*.*")} == files
+    assert files
 
 
 @pytest.mark.guarantee("second-run")
@@ -191,9 +191,9 @@ def test_a_changed_variable_runs_what_it_touches_and_can_be_compared(by_dvc):
     ran = re.findall(STAGE_RUN, clone.run("dvc", "repro", "evaluate@cpu"))
     assert ran == ["merge", "train@cpu", "evaluate@cpu"]
     clone.commit("longer")
-    made = json.loads(clone.run("python", "-m", "scripts.compare", "main", "longer", "--format", "json"))
-    assert set(made["labels"]) == {"PERSON", "PLACE", "COMPANY"}
-    assert "longer" in made["left_out"]
+    comparison = json.loads(clone.run("python", "-m", "scripts.compare", "main", "longer", "--format", "json"))
+    assert set(comparison["labels"]) == {"PERSON", "PLACE", "COMPANY"}
+    assert "longer" in comparison["left_out"]
     diff = clone.run("dvc", "params", "diff", "main", "longer", "--md")
     assert re.search(r"\| project\.yml +\| vars\.steps +\| 40 +\| 20 +\|", diff), diff
     diff = clone.run("dvc", "metrics", "diff", "main", "longer", "--md")
@@ -224,9 +224,9 @@ def test_a_command_opens_its_dependencies_and_outputs_and_nothing_else(by_weasel
     project = srsly.read_yaml(clone.root / "project.yml")
     # The skipped commands of other pipelines have the same ones, as test_project.py says.
     commands = {
-        one["name"]: one
-        for one in project["commands"]
-        if "deps" in one and "outputs" in one and not re.search("gpu|small", one["name"])
+        command["name"]: command
+        for command in project["commands"]
+        if "deps" in command and "outputs" in command and not re.search("gpu|small", command["name"])
     }
     unknown, idle = {}, {}
     for name, written in commands.items():

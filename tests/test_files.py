@@ -33,8 +33,8 @@ def test_on_failure_the_old_stays_and_nothing_is_left(tmp_path, folder):
     target = tmp_path / "x"
     if folder:
         target.mkdir()
-    kept = target / "old" if folder else target
-    kept.write_text("old")
+    old = target / "old" if folder else target
+    old.write_text("old")
 
     def write_half():
         with atomic(target, folders=[target] if folder else []) as [path]:
@@ -43,7 +43,7 @@ def test_on_failure_the_old_stays_and_nothing_is_left(tmp_path, folder):
 
     with pytest.raises(OSError, match="broken"):
         write_half()
-    assert kept.read_text() == "old"
+    assert old.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
@@ -97,11 +97,11 @@ def test_outputs_of_a_killed_command_are_old_or_new_or_without_the_first(tmp_pat
         write(root, "old")
         if not ended_at(number, partial(write, root, "new")):
             break
-        found = state_of(root)
+        state = state_of(root)
         if (root / first).exists():
-            assert len(found) == files
-            assert len(set(found.values())) == 1, "old and new are mixed"
-            seen |= set(found.values())
+            assert len(state) == files
+            assert len(set(state.values())) == 1, "old and new are mixed"
+            seen |= set(state.values())
         else:
             seen.add("refused")
         write(root, "newest")
@@ -129,10 +129,10 @@ def test_outputs_of_one_name_in_two_folders_do_not_disturb_each_other(tmp_path):
 
 def test_what_another_process_is_writing_is_not_written(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
-    said = f"{tmp_path / 'x'}: another process is writing this; wait"
+    message = f"{tmp_path / 'x'}: another process is writing this; wait"
     with another_process(locked(tmp_path / "x")):
         for path in (tmp_path / "x", tmp_path / "link" / "x"):
-            with pytest.raises(InputError, match=said), atomic(path):
+            with pytest.raises(InputError, match=message), atomic(path):
                 raise AssertionError("too late")
         with atomic(tmp_path / "y") as [path]:
             path.write_text("")

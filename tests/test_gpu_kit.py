@@ -84,8 +84,8 @@ def test_a_stage_that_was_cut_off_has_what_it_told(tmp_path, monkeypatch, capsys
     monkeypatch.setenv("OUT", str(tmp_path))
     monkeypatch.setenv("KIT_START", "0")
     row.main("train-roberta-bf16", 124, 0.0, log)
-    told = json.loads((tmp_path / "results.jsonl").read_text())
-    assert (told["imports_s"], told["ms_until_step_10"], told["error"]) == (1.5, 40.0, "timed out")
+    result = json.loads((tmp_path / "results.jsonl").read_text())
+    assert (result["imports_s"], result["ms_until_step_10"], result["error"]) == (1.5, 40.0, "timed out")
     assert "ms_until_step_10 40.0" in (tmp_path / "table.txt").read_text()
     assert "===== train-roberta-bf16, rc 124\n" in (tmp_path / "log.txt").read_text()
     assert "ERROR timed out" in capsys.readouterr().out
@@ -93,7 +93,7 @@ def test_a_stage_that_was_cut_off_has_what_it_told(tmp_path, monkeypatch, capsys
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_each_stage_of_a_plan_is_there_and_fits_its_time(plan):
-    steps = [one.rsplit(":", 1) for one in PLANS[plan].split()]
+    steps = [stage.rsplit(":", 1) for stage in PLANS[plan].split()]
     names = [name for names, _ in steps for name in names.split("+")]
     assert {name.split("-")[0] for name in names} <= stages.STAGES.keys()
     assert all(15 <= int(limit) <= 120 for _, limit in steps)

@@ -4,9 +4,9 @@ from tests.guarantees import GUARANTEES, PAGE, held_by, write_page
 
 
 def test_each_guarantee_has_a_test_that_make_test_runs():
-    found = held_by()
-    assert found.keys() == GUARANTEES.keys()
-    assert [name for name, files in found.items() if not any(files.values())] == []
+    marks = held_by()
+    assert marks.keys() == GUARANTEES.keys()
+    assert [name for name, files in marks.items() if not any(files.values())] == []
 
 
 def test_the_page_is_in_step():

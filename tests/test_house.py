@@ -24,7 +24,7 @@ def name_of(folder: Path) -> str:
 
 @cache
 def imported(file: Path) -> set[Path]:
-    found = set()
+    files = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
         names = []
         if isinstance(node, ast.ImportFrom):
@@ -32,22 +32,22 @@ def imported(file: Path) -> set[Path]:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        found |= {path for name in names if (path := ROOT / (name.replace(".", "/") + ".py")).is_file()}
-    return found
+        files |= {path for name in names if (path := ROOT / (name.replace(".", "/") + ".py")).is_file()}
+    return files
 
 
 def allowed(folder: Path) -> set[str]:
     document = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf8")))
     first, last = document.split("\n\n")
     assert "\n" not in first, "one sentence says what the folder is"
-    said = re.fullmatch(r"It imports (.*)\.", last.replace("\n", " "))[1]
-    return set() if said == "no other folder of labelwise" else set(re.split(r", | and ", said))
+    match = re.fullmatch(r"It imports (.*)\.", last.replace("\n", " "))[1]
+    return set() if match == "no other folder of labelwise" else set(re.split(r", | and ", match))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
 def test_a_folder_imports_what_it_says_and_all_of_that(folder):
-    found = {name_of(other.parent) for file in folder.glob("*.py") for other in imported(file) & MODULES} - {""}
-    assert found - {name_of(folder), "base"} == allowed(folder), "each may import base"
+    names = {name_of(other.parent) for file in folder.glob("*.py") for other in imported(file) & MODULES} - {""}
+    assert names - {name_of(folder), "base"} == allowed(folder), "each may import base"
 
 
 def test_there_are_no_circles():
@@ -77,15 +77,15 @@ def test_readers_are_siblings():
 
 
 def names_of(file: Path) -> set[str]:
-    found = set()
+    names = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.alias):
-            found.add(node.asname or node.name)
-    return found
+            names.add(node.asname or node.name)
+    return names
 
 
 def test_what_a_docstring_or_a_comment_refers_to_is_there():
@@ -98,11 +98,11 @@ def test_what_a_docstring_or_a_comment_refers_to_is_there():
         modules.setdefault(file.parent.parent.name, set()).add(file.parent.name)
     stale = []
     for file in files:
-        for first, rest in re.findall(r"`([a-z_]+)\.([\w.]+)(?:\(\))?`", file.read_text(encoding="utf8")):
-            names = [first, *rest.split(".")]
+        for first, attributes in re.findall(r"`([a-z_]+)\.([\w.]+)(?:\(\))?`", file.read_text(encoding="utf8")):
+            names = [first, *attributes.split(".")]
             missing = any(name not in modules.get(of, {name}) for of, name in pairwise(names))
-            if first not in OTHERS and rest not in SUFFIXES and (first not in modules or missing):
-                stale.append(f"{file.relative_to(ROOT)}: {first}.{rest}")
+            if first not in OTHERS and attributes not in SUFFIXES and (first not in modules or missing):
+                stale.append(f"{file.relative_to(ROOT)}: {first}.{attributes}")
     assert stale == []
 
 

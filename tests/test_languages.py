@@ -57,8 +57,8 @@ def test_each_language_is_merged_saved_and_loaded_with_the_same_tokens(lang, mer
         docs = list(read_docs(tmp_path / "corpus" / "train", pipeline))
         assert {doc.text for doc in docs} == set(texts)
         for doc in docs:
-            made = pipeline(doc.text)
-            assert [(token.text, token.whitespace_) for token in made] == [(t.text, t.whitespace_) for t in doc]
+            loaded = pipeline(doc.text)
+            assert [(token.text, token.whitespace_) for token in loaded] == [(t.text, t.whitespace_) for t in doc]
 
 
 @pytest.mark.guarantee("tokenizer")
@@ -74,8 +74,8 @@ def test_a_language_without_rules_goes_from_tasks_to_a_report(merging):
     recipe = TrainingConfig(str(default_config("cpu")), str(root / "corpus"), overrides=TINY | steps)
     model = str(root / "training/cpu/model-best")
     train_pipeline(recipe, model, str(root / "plots/cpu.tsv"), resources=str(root / "training/cpu/resources.tsv"))
-    found = evaluate_pipeline(model, str(root / "corpus/test"), tables=str(root / "training/cpu"))
-    (root / "metrics/cpu.json").write_bytes(msgspec.json.encode(found.metrics))
+    evaluation = evaluate_pipeline(model, str(root / "corpus/test"), tables=str(root / "training/cpu"))
+    (root / "metrics/cpu.json").write_bytes(msgspec.json.encode(evaluation.metrics))
     write_report(str(root), "cpu", str(root / "cpu.html"))
-    assert found.metrics.all_gold.f > 0.8
-    assert f"{found.metrics.all_gold.f:.3f}" in (root / "cpu.html").read_text(encoding="utf8")
+    assert evaluation.metrics.all_gold.f > 0.8
+    assert f"{evaluation.metrics.all_gold.f:.3f}" in (root / "cpu.html").read_text(encoding="utf8")

@@ -79,7 +79,7 @@ def test_it_is_committed_without_output():
 )
 def test_the_notebook_names_a_runtime_that_is_too_old_before_it_installs(told, expected, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: told and f"/usr/bin/{name}")
-    monkeypatch.setattr("subprocess.run", lambda *given, **options: SimpleNamespace(stdout=told))
+    monkeypatch.setattr("subprocess.run", lambda *args, **options: SimpleNamespace(stdout=told))
     (source,) = (cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells if "nvidia-smi" in cell.source)
     given = {"USE_GPU": True}
     with pytest.raises(RuntimeError, match=expected) if isinstance(expected, str) else nullcontext():

@@ -48,19 +48,21 @@ def parse(command: str) -> bool:
     """Return whether a command's own parser accepts it, without running it."""
     match shlex.split(command):
         case ["python", "-m", module, *arguments]:
-            assert not [each for each in arguments if re.fullmatch(r"[A-Z]+|\.\.\.", each)], "give it as it was run"
+            assert not [argument for argument in arguments if re.fullmatch(r"[A-Z]+|\.\.\.", argument)], (
+                "give it as it was run"
+            )
             app = typer.Typer()
             app.command()(import_module(module).main)
             typer.main.get_command(app).make_context(module, arguments)
         case ["make", target, *variables]:
             targets = re.findall(r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf8"))
             assert target in targets, f"make has {targets}"
-            given = dict(each.split("=", 1) for each in variables)
+            values = dict(variable.split("=", 1) for variable in variables)
             if target == "bench":
-                parse(f"python -m benchmarks.{given['BENCH']} {given.get('ARGS', '')}")
+                parse(f"python -m benchmarks.{values['BENCH']} {values.get('ARGS', '')}")
         case ["weasel", "run", name]:
             project = yaml.safe_load((ROOT / "project.yml").read_text(encoding="utf8"))
-            names = [*project["workflows"], *(each["name"] for each in project["commands"])]
+            names = [*project["workflows"], *(entry["name"] for entry in project["commands"])]
             assert name in names, f"weasel has {names}"
         case ["dvc", *arguments]:
             get_main_parser().parse_args(arguments)
@@ -86,7 +88,7 @@ def test_a_picture_has_a_point_for_each_row_higher_for_a_better_one():
     rows = [["a & b", (0.5, 0.4, 0.6), 10.0], ["a & b", (0.7, 0.65, 0.75), 100.0], ["c", 0.6, 20.0]]
     picture = plot.draw(measure.Result("", None, None, measure.Machine(None, None, None), columns=columns, rows=rows))
     root = ElementTree.fromstring(picture)
-    points = [(float(one.get("cx")), float(one.get("cy"))) for one in root.findall(".//{*}circle")]
+    points = [(float(element.get("cx")), float(element.get("cy"))) for element in root.findall(".//{*}circle")]
     assert sorted(points) == [points[0], points[2], points[1]], "more seconds are to the right"
     assert sorted(points, key=lambda point: -point[1]) == [points[0], points[2], points[1]]
-    assert {"a & b", "c", "10", "100", "0.4", "0.8"} <= {one.text for one in root.findall(".//{*}text")}
+    assert {"a & b", "c", "10", "100", "0.4", "0.8"} <= {element.text for element in root.findall(".//{*}text")}

@@ -68,8 +68,8 @@ def test_a_laptop_and_a_box_share_what_each_can_train(tmp_path, tiny_bert):
     box.run("dvc", "remote", "add", "-d", "store", str(tmp_path / "store"))
     assert "Stage 'report@gpu' not found inside 'dvc.yaml' file" in ends_badly(box, "dvc", "repro", "report@gpu")
     replace_once(box.root / "project.yml", "  pipelines:\n  - cpu\n", "  pipelines:\n  - cpu\n  - gpu\n")
-    said = ends_badly(box, "dvc", "repro", "train@gpu")
-    assert "is for a GPU, and none can be used here" in said
+    output = ends_badly(box, "dvc", "repro", "train@gpu")
+    assert "is for a GPU, and none can be used here" in output
     for name in ("train", "evaluate"):
         box.run("python", "-m", f"scripts.{name}", "gpu", *["--max-steps", "4"] * (name == "train"), "--gpu-id", "-1")
         box.run("dvc", "commit", "-f", f"{name}@gpu")
@@ -98,9 +98,9 @@ def test_a_laptop_and_a_box_share_what_each_can_train(tmp_path, tiny_bert):
     # After an edit of the data
     (laptop.root / "assets/brat/mine/more.txt").write_text("Ms Ann Lee met Mr Smith.")
     (laptop.root / "assets/brat/mine/more.ann").write_text("T1\tPERSON 3 10\tAnn Lee\n")
-    said = ends_badly(laptop, "dvc", "repro")
-    assert "is for a GPU, and none can be used here" in said
-    assert "`dvc repro report@cpu`" in said
+    output = ends_badly(laptop, "dvc", "repro")
+    assert "is for a GPU, and none can be used here" in output
+    assert "`dvc repro report@cpu`" in output
     laptop.paste("git checkout plots/gpu.tsv && dvc checkout train@gpu")  # DVC removes outputs before a command runs
     assert pipeline.is_file()
     ran = re.findall(STAGE_RUN, laptop.run("dvc", "repro", "report@cpu"))

@@ -22,19 +22,19 @@ MB = 2**20
 
 
 def test_results_are_in_order_and_jobs_are_made_when_there_is_room_for_them():
-    made = []
+    started = []
 
     def jobs():
         for number in range(300):
-            made.append(number)
+            started.append(number)
             yield number
 
     with ThreadPoolExecutor(2) as executor:
         results = map_in_order(executor.submit, lambda: 2, lambda number: number * 2, jobs())
         assert next(results) == 0
-        assert len(made) == WINDOW * 2
+        assert len(started) == WINDOW * 2
         assert next(results) == 2
-        assert len(made) == WINDOW * 2 + 1
+        assert len(started) == WINDOW * 2 + 1
         assert list(results) == [number * 2 for number in range(2, 300)]
 
 

@@ -50,9 +50,9 @@ def started(folder: Path, *command: object, code: Path = ROOT) -> Iterator[Path]
         "OPENBLAS_NUM_THREADS": "1",
     }
     environment |= {"KILL_WHERE": str(folder / "where"), "PYTHONDONTWRITEBYTECODE": "1"}
-    given = [sys.executable, "-m", "dask", *map(str, command)]
+    command_line = [sys.executable, "-m", "dask", *map(str, command)]
     with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(given, cwd=folder, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(command_line, cwd=folder, env=environment, stdout=log, stderr=log)
     try:
         yield folder
     finally:
@@ -128,18 +128,18 @@ def write_texts(there: Path) -> None:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    return {name: path.read_bytes() for name, path in found.items()}
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in paths.items()}
 
 
 def do(stage: Stage, name: str, workers: int = 1) -> dict[str, bytes]:
     out = Path(name)
     out.mkdir()
     stage(out, workers)
-    made = files(out)
+    outputs = files(out)
     assert not [path for path in out.rglob("*") if path.name.startswith(("job-", ".labelwise"))]
-    assert not [path for path in made if path.startswith(".") or "/." in path], "nothing is left of jobs"
-    return made
+    assert not [path for path in outputs if path.startswith(".") or "/." in path], "nothing is left of jobs"
+    return outputs
 
 
 WAYS = (*["fork"] * (sys.platform == "linux"), "spawn", "cluster")  # forking is unsafe elsewhere
@@ -203,9 +203,9 @@ def test_what_a_killed_worker_had_begun_is_done_by_others(stage, where, workers,
     alone = do(stage, "alone")
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address(workers))
     (workers / "where").write_text(where)
-    made = do(stage, "cluster")
+    outputs = do(stage, "cluster")
     (workers / "killed").unlink()
-    assert made == alone
+    assert outputs == alone
 
 
 def kill_itself(job: int) -> None:

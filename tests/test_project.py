@@ -53,25 +53,25 @@ def read(path: str) -> str:
 
 def imported_files(module: str) -> set[Path]:
     """Return a module's file and all files of the repository that it imports, directly or not."""
-    found, queue = set(), [ROOT / f"{module.replace('.', '/')}.py"]
+    files, queue = set(), [ROOT / f"{module.replace('.', '/')}.py"]
     while queue:
         current = queue.pop()
-        if current not in found:
-            found.add(current)
+        if current not in files:
+            files.add(current)
             queue += imported(current)
-    return found
+    return files
 
 
 def needed(command) -> set[str]:
-    found = set()
+    names = set()
     for module in re.findall(r"-m (scripts\.\w+)", " ".join(command["script"])):
         for path in imported_files(module):
             top, *inside = path.relative_to(ROOT).parts
             if re.search(r"(?m)^\s*(from|import) spacy_per_label\b", path.read_text(encoding="utf8")):
-                found.add("spacy_per_label")
+                names.add("spacy_per_label")
             if top in ("labelwise", "scripts") and inside[0] != "__init__.py":
-                found.add(f"{top}/{inside[0]}")
-    return found
+                names.add(f"{top}/{inside[0]}")
+    return names
 
 
 def outputs(command) -> list[str]:
@@ -106,7 +106,7 @@ def test_a_command_that_isnt_skipped_needs_no_dependency_on_code(name):
 @pytest.mark.parametrize("pipeline", ["small", "gpu"])
 @pytest.mark.parametrize("name", ["train", "evaluate", "report"])
 def test_a_command_of_another_pipeline_is_that_of_the_cpus(name, pipeline):
-    cpus, other = ({**COMMANDS[f"{name}-{one}"]} for one in ("cpu", pipeline))
+    cpus, other = ({**COMMANDS[f"{name}-{command_name}"]} for command_name in ("cpu", pipeline))
     for command in (cpus, other):
         del command["help"]
         command["script"] = [re.sub(r" --(workers|gpus) \S+", "", line) for line in command["script"]]
@@ -154,7 +154,11 @@ def test_a_stage_is_the_command_of_that_name(name, stage):
     options = re.compile(r" --(workers|gpus) \S+")  # a stage, which is any pipeline's, has both
     assert options.sub("", " ".join(stage["cmd"].split())) == options.sub("", line)
     assert set(options.findall(line)) <= set(options.findall(stage["cmd"]))
-    outs = [one if isinstance(one, str) else next(iter(one)) for kind in OUTS for one in stage.get(kind, ())]
+    outs = [
+        dependency if isinstance(dependency, str) else next(iter(dependency))
+        for kind in OUTS
+        for dependency in stage.get(kind, ())
+    ]
     if command.get("no_skip"):
         assert stage["always_changed"]
         assert {*command["deps"]} <= {*stage["deps"]}
@@ -178,8 +182,8 @@ def test_the_stage_of_seeds_is_their_command_which_is_no_workflows():
 def test_the_stages_of_students_are_the_lines_of_their_command():
     command, stages = COMMANDS["student"], [STAGES[name] for name in OF_STUDENTS]
     *lines, compare = (" ".join(line.split()) for line in command["script"])
-    made = [" ".join(stage["cmd"].replace("${item.student}", "student").split()) for stage in stages]
-    assert [line.replace(" --gpus ${vars.gpus}", "") for line in made] == lines
+    commands = [" ".join(stage["cmd"].replace("${item.student}", "student").split()) for stage in stages]
+    assert [line.replace(" --gpus ${vars.gpus}", "") for line in commands] == lines
     assert "scripts.compare" in compare
     assert all(stage["matrix"] == {"student": "${dvc.students}"} for stage in stages)
     for stage in stages[:-1]:
@@ -265,7 +269,7 @@ def test_there_is_no_section_that_nobody_reads():
 def test_the_benchmarks_corpora_are_those_of_a_commit_and_have_a_checksum():
     assets = BENCHMARKS["assets"]
     cloned = {asset["git"]["repo"] for asset in assets if "git" in asset}
-    named = {one["git"]["repo"] for one in assets if re.search(r"commit [0-9a-f]{40}", one["description"])}
+    named = {asset["git"]["repo"] for asset in assets if re.search(r"commit [0-9a-f]{40}", asset["description"])}
     assert named == cloned
     for asset in assets:
         assert asset["extra"] is True
@@ -321,7 +325,7 @@ def test_every_environment_is_pinned_and_can_be_made_anew(environment):
 def test_what_is_installed_with_a_package_is_a_range():
     project = tomllib.loads(read("pyproject.toml"))["project"]
     required = chain(project["dependencies"], *project["optional-dependencies"].values())
-    assert [one for one in required if "==" in one] == []
+    assert [requirement for requirement in required if "==" in requirement] == []
 
 
 def test_the_recognizer_needs_the_versions_that_labelwise_needs():
@@ -329,7 +333,7 @@ def test_the_recognizer_needs_the_versions_that_labelwise_needs():
     for file in ("spacy_per_label/pyproject.toml", "pyproject.toml"):
         project = tomllib.loads(read(file))["project"]
         required = chain(project["dependencies"], *project["optional-dependencies"].values())
-        of_both.append({re.split(r"\W*[<>=]", one)[0]: one for one in required})
+        of_both.append({re.split(r"\W*[<>=]", requirement)[0]: requirement for requirement in required})
     shared = of_both[0].keys() & of_both[1].keys()
     assert {"spacy", "thinc", "numpy", "spacy-transformers", "ctranslate2"} == shared
     assert {name: of_both[0][name] for name in shared} == {name: of_both[1][name] for name in shared}

@@ -51,7 +51,7 @@ def forget_the_corpus(clone: Clone) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (merge_anew, "training/cpu/model-best: trained on another corpus than corpus; train and evaluate again"),
         (correct_a_test_text, "corpus: test has changed since cpu was evaluated; evaluate cpu again"),
@@ -59,13 +59,13 @@ def forget_the_corpus(clone: Clone) -> None:
         (forget_the_corpus, f"{RECORD}: it doesn't name the corpus (KeyError('corpus')); train again"),
     ],
 )
-def test_what_does_not_belong_together_is_refused(change, said, run, tmp_path):
+def test_what_does_not_belong_together_is_refused(change, message, run, tmp_path):
     clone = copy(run)
     clone.root = shutil.copytree(run.root, tmp_path / "clone", symlinks=True)
     change(clone)
     with chdir(clone.root):
         printed = " ".join(call(record_cli, "cpu", status=1).split())
     assert "Nothing was recorded" in printed
-    assert said in printed
+    assert message in printed
     locks = [[file.read_bytes() for file in one.root.glob("dvc.lock")] for one in (run, clone)]
     assert locks[0] == locks[1]

@@ -94,32 +94,34 @@ MACHINE = (
 )
 
 
-def meet(one: Situation, project: Path, folder: Path) -> tuple[int, str]:
+def meet(situation: Situation, project: Path, folder: Path) -> tuple[int, str]:
     """Run a situation's command in a copy of a project; return status and output, white space folded."""
     shutil.copytree(project, folder, symlinks=True)
     text = (folder / "configs/cpu.cfg").read_text(encoding="utf8")
-    for key, value in one.edits.items():
+    for key, value in situation.edits.items():
         text, edited = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text, count=1)
         assert edited, f"configs/cpu.cfg has no {key}"
     (folder / "configs/own.cfg").write_text(text, encoding="utf8")
-    if re.fullmatch(r"python -m [\w. -]+", one.command):  # without a shell, in this process
+    if re.fullmatch(r"python -m [\w. -]+", situation.command):  # without a shell, in this process
         with chdir(folder):
-            return one.status, " ".join(call_line(one.command.removeprefix("python -m "), one.status).split())
-    given = os.environ | {"PYTHONPATH": SUBPROCESSES, "COLUMNS": "400"}
-    given["PATH"] = f"{DEV}{os.pathsep}{given['PATH']}"
-    command = ["bash", "-c", one.command]
-    done = subprocess.run(command, cwd=folder, env=given, capture_output=True, timeout=300, check=False)
+            return situation.status, " ".join(
+                call_line(situation.command.removeprefix("python -m "), situation.status).split()
+            )
+    env = os.environ | {"PYTHONPATH": SUBPROCESSES, "COLUMNS": "400"}
+    env["PATH"] = f"{DEV}{os.pathsep}{env['PATH']}"
+    command = ["bash", "-c", situation.command]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, timeout=300, check=False)
     return done.returncode, " ".join((done.stdout + done.stderr).decode(errors="replace").split())
 
 
 # How much address space is too little depends on a machine's cores, as each thread takes some.
 NIGHTLY = {True: [pytest.mark.nightly], False: []}
-MACHINES = [pytest.param(one, id=one.name, marks=NIGHTLY["ulimit -v" in one.command]) for one in MACHINE]
-TRAININGS = [pytest.param(one, id=one.name, marks=pytest.mark.long) for one in TRAINING]
+MACHINES = [pytest.param(error, id=error.name, marks=NIGHTLY["ulimit -v" in error.command]) for error in MACHINE]
+TRAININGS = [pytest.param(error, id=error.name, marks=pytest.mark.long) for error in TRAINING]
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         *(
             (OSError(number, os.strerror(number), "a.txt"), re.escape(f"a.txt: {os.strerror(number)}; {remedy}"))
@@ -140,22 +142,22 @@ TRAININGS = [pytest.param(one, id=one.name, marks=pytest.mark.long) for one in T
     ],
     ids=repr,
 )
-def test_an_error_of_the_machine_has_a_line_and_a_remedy(error, said):
-    assert re.fullmatch(said, describe_refusal(error))
+def test_an_error_of_the_machine_has_a_line_and_a_remedy(error, message):
+    assert re.fullmatch(message, describe_refusal(error))
 
 
 @pytest.mark.parametrize("within", ["with user_errors('Nothing was done'):\n    ", ""], ids=["in", "after"])
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ("raise MemoryError", "memory ran out; use fewer processes"),
         ("open('/dev/full', 'w').write('x' * 10**6)", "No space left on device; free some space"),
         ("open('/dev/null/a')", "/dev/null/a: Not a directory"),
     ],
 )
-def test_a_command_says_it_wherever_it_happens(within, body, said):
+def test_a_command_says_it_wherever_it_happens(within, body, message):
     done = run_command(script(within + body), ROOT, {**os.environ, "COLUMNS": "400"}, status=1)
-    assert re.fullmatch(rf"✘ (Nothing was done|Stopped)\n{said}.*\n", done.stdout)
+    assert re.fullmatch(rf"✘ (Nothing was done|Stopped)\n{message}.*\n", done.stdout)
     assert done.stderr == ""
 
 
@@ -177,16 +179,16 @@ def project(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("one", [*MACHINES, *TRAININGS])
-def test_a_command_meets_a_situation(one: Situation, project, tmp_path):
-    if "unshare" in one.command and (
+@pytest.mark.parametrize("situation", [*MACHINES, *TRAININGS])
+def test_a_command_meets_a_situation(situation: Situation, project, tmp_path):
+    if "unshare" in situation.command and (
         not shutil.which("unshare") or subprocess.run(["unshare", "-m", "true"], check=False).returncode
     ):
         pytest.skip("mounting a file system for one command needs root, on Linux")
-    status, said = meet(one, project, tmp_path / "folder")
-    assert status == one.status, said
-    assert re.search(one.says, said)
-    assert "Traceback" not in said
+    status, output = meet(situation, project, tmp_path / "folder")
+    assert status == situation.status, output
+    assert re.search(situation.says, output)
+    assert "Traceback" not in output
 
 
 def test_a_command_outside_of_any_environment_names_it():

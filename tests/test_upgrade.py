@@ -16,10 +16,10 @@ ADDED = '{"text": "Ann Lee saw a cat", "spans": [{"start": 14, "end": 17, "label
 
 
 def add_data(clone: Clone) -> None:
-    made = clone.root.with_name("made")
-    clone.run("python", "-m", "scripts.make_demo", str(made), "--format", "both", "--docs", "24", "--labels", "3")
-    clone.paste(f"mkdir -p assets/brat assets/prodigy; cp -r {made}/brat assets/brat/mine")
-    clone.paste(f"cp {made}/prodigy/*.jsonl assets/prodigy")
+    folder = clone.root.with_name("made")
+    clone.run("python", "-m", "scripts.make_demo", str(folder), "--format", "both", "--docs", "24", "--labels", "3")
+    clone.paste(f"mkdir -p assets/brat assets/prodigy; cp -r {folder}/brat assets/brat/mine")
+    clone.paste(f"cp {folder}/prodigy/*.jsonl assets/prodigy")
     (clone.root / "assets/prodigy/ANIMAL.jsonl").write_text(ADDED)
 
 
@@ -29,11 +29,11 @@ def edit(clone: Clone) -> None:
 
 
 def use_repository(clone: Clone, root: Path, source: Path, revision: str) -> Clone:
-    made = copy(clone)
-    made.root = root
+    repository = copy(clone)
+    repository.root = root
     clone.run("git", "clone", "-q", "-o", "labelwise", str(source), str(root))
-    made.run("git", "checkout", "-q", "-B", "main", revision)
-    return made
+    repository.run("git", "checkout", "-q", "-B", "main", revision)
+    return repository
 
 
 @pytest.mark.long
@@ -67,11 +67,11 @@ def test_a_project_of_the_release_before_is_upgraded_and_merges_what_a_new_one_d
     assert "Write `data: assets`" in " ".join(mine.run("python", "-m", "scripts.report", "cpu", status=1).split())
     fresh = use_repository(new, tmp_path / "fresh", published, "v9.9.9")
     add_data(fresh)
-    made = []
+    contents = []
     for clone in (mine, fresh):
         replace_once(clone.root / "project.yml", "\n  data: assets/demo", "\n  data: assets")
         edit(clone)
         clone.run("dvc", "repro", "merge")
-        made.append({name: content for name, content in clone.results().items() if name.startswith("corpus/")})
-    assert any(name.startswith("corpus/train/") for name in made[0])
-    assert made[0] == made[1]
+        contents.append({name: content for name, content in clone.results().items() if name.startswith("corpus/")})
+    assert any(name.startswith("corpus/train/") for name in contents[0])
+    assert contents[0] == contents[1]

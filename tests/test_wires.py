@@ -94,41 +94,43 @@ Seen = Callable[[Made], Any]
 
 
 def files(pattern: str = "") -> Seen:
-    told = r"manifest\.json|tokenizer\.json|resources\.tsv|\.demo\.json|config\.cfg"
-    return lambda made: {
-        path: content for path, content in made.files.items() if re.search(pattern, path) and not re.search(told, path)
+    timed = r"manifest\.json|tokenizer\.json|resources\.tsv|\.demo\.json|config\.cfg"
+    return lambda result: {
+        path: content
+        for path, content in result.files.items()
+        if re.search(pattern, path) and not re.search(timed, path)
     }
 
 
-def names(made: Made) -> Any:
-    return sorted(made.files)
+def names(result: Made) -> Any:
+    return sorted(result.files)
 
 
-def status(made: Made) -> Any:
-    return made.status
+def status(result: Made) -> Any:
+    return result.status
 
 
-def refusal(made: Made) -> Any:
-    return made.printed
+def refusal(result: Made) -> Any:
+    return result.printed
 
 
-def forks(made: Made) -> Any:
-    return made.forks
+def forks(result: Made) -> Any:
+    return result.forks
 
 
 def printed(pattern: str) -> Seen:
-    return lambda made: re.findall(pattern, made.printed)
+    return lambda result: re.findall(pattern, result.printed)
 
 
 def page(pattern: str) -> Seen:
-    return lambda made: [
-        re.findall(pattern, content.decode()) for path, content in made.files.items() if path.endswith(".html")
+    return lambda result: [
+        re.findall(pattern, content.decode()) for path, content in result.files.items() if path.endswith(".html")
     ]
 
 
 def field(file: str, *keys: str) -> Seen:
-    def read(made: Made) -> Any:
-        value = json.JSONDecoder().raw_decode(made.files[file].decode())[0]
+    def read(result: Made) -> Any:
+        value = json.JSONDecoder().raw_decode(result.files[file].decode())[0]
         for key in keys:
             value = value[key]
         return value
@@ -136,8 +138,8 @@ def field(file: str, *keys: str) -> Seen:
     return read
 
 
-def metadata(made: Made) -> Any:
-    return [content for path, content in made.files.items() if path.endswith("METADATA")]
+def metadata(result: Made) -> Any:
+    return [content for path, content in result.files.items() if path.endswith("METADATA")]
 
 
 DECLARED = files(r"datasets\.yml$")
@@ -225,7 +227,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
     "make_demo": {
         "out": ("demo", "else", names),
         "format": ("brat", "prodigy", names),
-        "docs": (6, 7, lambda made: sum(path.endswith(".txt") for path in made.files)),
+        "docs": (6, 7, lambda result: sum(path.endswith(".txt") for path in result.files)),
         "labels": (3, 2, files(r"\.ann$")),
         "words": (40, 80, files(r"\.txt$")),
         "noise": (0, 0.5, files(r"\.ann$")),
@@ -452,7 +454,10 @@ VARIABLES = {
 
 
 def test_no_option_no_setting_and_no_variable_is_left_out():
-    options = {name: {one.name for one in command.params if one.name != "help"} for name, command in CLICK.items()}
+    options = {
+        name: {parameter.name for parameter in command.params if parameter.name != "help"}
+        for name, command in CLICK.items()
+    }
     assert {name: rows.keys() for name, rows in OPTIONS.items()} == options
     fields = {(kind, name) for kind, struct in STRUCTS.items() for name in struct.__struct_fields__}
     rows = {(kind, name) for (_, kind), own in SETTINGS.items() for name in own}
@@ -469,14 +474,14 @@ def example(nlp: Language) -> Example:
 def test_a_setting_of_the_recognizer_changes_what_it_is_for(name, row):
     assert [*inspect.signature(make_per_label).parameters] == ["nlp", "name", *RECOGNIZER]
     *values, seen = row
-    found = []
+    outputs = []
     for value in values:
         fix_random_seed(0)
         nlp = spacy.blank("en")
         nlp.add_pipe("per_label", config={name: value})
         nlp.initialize(lambda nlp=nlp: [example(nlp)])
-        found.append(seen(nlp))
-    assert found[0] != found[1]
+        outputs.append(seen(nlp))
+    assert outputs[0] != outputs[1]
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -486,8 +491,8 @@ def test_a_variable_arrives_where_it_is_used(variable):
     other = value + 3 if isinstance(value, int) else "else"
     for name, script in ((command["name"], line) for command in PROJECT["commands"] for line in command["script"]):
         parsed = []
-        for one in (value, other):
-            values = {**PROJECT["vars"], variable: one}
+        for choice in (value, other):
+            values = {**PROJECT["vars"], variable: choice}
             line = re.sub(r"\$\{vars\.(\w+)\}", lambda found, values=values: str(values[found[1]]), script)
             module, *arguments = shlex.split(line)[2:]
             if module.startswith("scripts."):
@@ -619,8 +624,11 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     for link in ("demo_brat", "start/export/mine/brat"):
         (root / link).symlink_to(demo_corpus.parent / "brat")
     # The tokenizer of no language loads in a tenth of the time of English's.
-    one = Settings(lang="xx", dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)
-    for name, settings in (("corpus", one), ("other", replace(one, split_salt="x", test_ratio=0.6))):
+    merge_settings = Settings(lang="xx", dev_ratio=0.2, test_ratio=0.2, docs_per_partition=8)
+    for name, settings in (
+        ("corpus", merge_settings),
+        ("other", replace(merge_settings, split_salt="x", test_ratio=0.6)),
+    ):
         merge_data([root / "converted/datasets.yml"], root / name, settings)
     nlp = [make_nlp("xx", rules) for rules in (TokenizerRules(), TokenizerRules(), read_rules(ROOT / "project.yml"))]
     found = dict(sorted((ent.text, ent.label_) for doc in read_docs(root / "other/test", nlp[0]) for ent in doc.ents))
@@ -664,7 +672,7 @@ def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
         patched.setattr(f"labelwise.{module}.use_gpu", lambda gpu_id: write(str(gpu_id)))
     patched.setattr("os.execv", lambda file, command: Path("launched").write_text(" ".join(command)))
 
-    def train(recipe: TrainingConfig, *given: Any, **options: Any) -> None:
+    def train(recipe: TrainingConfig, *args: Any, **options: Any) -> None:
         write(str(recipe.gpu_id))
         Path("settings").write_text(read_settings(recipe).to_str())
 
@@ -674,7 +682,7 @@ def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
 def pretend_training(patched: pytest.MonkeyPatch) -> None:
     """Make other commands' trainings record their arguments and return a pipeline; `train` has the rest."""
 
-    def train(recipe: TrainingConfig, out: Path, *given: Any, **options: Any) -> None:
+    def train(recipe: TrainingConfig, out: Path, *args: Any, **options: Any) -> None:
         Path(f"trained-{recipe.limit}-{recipe.seed}").write_text(f"{recipe}")
         shutil.copytree(recipe.corpus.parent / "ruler", out)
 
@@ -698,7 +706,7 @@ class Runner:
         self.forks = 0
         os.register_at_fork(after_in_parent=self.count)
         with pytest.MonkeyPatch.context() as patched:  # a checkpoint with only the last step left
-            patched.setattr(training_run, "write_seen", lambda *given: 1 / 0)
+            patched.setattr(training_run, "write_seen", lambda *args: 1 / 0)
             with pytest.raises(AssertionError):
                 self.run("train", GIVEN["train"])
         [stopped] = folder.glob("*/training/tiny/model-best.checkpoint")
@@ -712,22 +720,22 @@ class Runner:
             return [self.resolve(one) for one in value]
         return re.sub(r"^@(?=/)", str(self.inputs), value) if isinstance(value, str) else value
 
-    def arguments(self, command: str, given: Mapping[str, Any]) -> list[str]:
+    def arguments(self, command: str, values: Mapping[str, Any]) -> list[str]:
         options: list[str] = []
         positional: list[str] = []
-        for one in CLICK[command].params:
-            value = self.resolve(given.get(one.name))
-            if one.param_type_name == "argument":
+        for parameter in CLICK[command].params:
+            value = self.resolve(values.get(parameter.name))
+            if parameter.param_type_name == "argument":
                 positional += map(str, value if isinstance(value, list) else [value] if value is not None else [])
-            elif one.is_flag:
-                options += [one.opts[0]] * bool(value)
+            elif parameter.is_flag:
+                options += [parameter.opts[0]] * bool(value)
             elif value is not None:
-                options += [one.opts[0], str(value)]
+                options += [parameter.opts[0], str(value)]
         return [*positional, *options]
 
     def run(self, command: str, given: Mapping[str, Any], section: Mapping[str, Any] = {}) -> Made:
-        defaults = {one.name: one.default for one in CLICK[command].params}
-        given = {name: one for name, one in given.items() if one is not None and one != defaults[name]}
+        defaults = {parameter.name: parameter.default for parameter in CLICK[command].params}
+        given = {name: value for name, value in given.items() if value is not None and value != defaults[name]}
         call = json.dumps([command, given, section], sort_keys=True)
         if call not in self.known:
             here = self.folder / str(len([*self.folder.iterdir()]))
@@ -757,9 +765,9 @@ class Runner:
                     pretend_training(patched)
                 result = CliRunner().invoke(COMMANDS[command], self.arguments(command, given), env={"COLUMNS": "400"})
             assert isinstance(result.exception, SystemExit | None), result.exc_info
-            made = {path.relative_to(here).as_posix(): path for path in here.rglob("*") if path.is_file()}
-            contents = {name: path.read_bytes() for name, path in made.items()}
-            for wheel in (path for path in made.values() if path.suffix == ".whl"):
+            files = {path.relative_to(here).as_posix(): path for path in here.rglob("*") if path.is_file()}
+            contents = {name: path.read_bytes() for name, path in files.items()}
+            for wheel in (path for path in files.values() if path.suffix == ".whl"):
                 with ZipFile(wheel) as archive:
                     contents |= {name: archive.read(name) for name in archive.namelist()}
             self.known[call] = Made(result.exit_code, result.output, contents, self.forks - forks)
@@ -772,35 +780,35 @@ def runner(inputs, tmp_path_factory) -> Runner:
 
 
 def rows(table: Mapping[Any, Mapping[str, tuple]]) -> list[Any]:
-    found = []
+    rows = []
     for owner, own in table.items():
         for name, row in own.items():
             parts = [owner] if isinstance(owner, str) else owner
-            found.append(pytest.param(*parts, name, *row, *[{}] * (5 - len(row)), id=" ".join([*parts, name])))
-    return found
+            rows.append(pytest.param(*parts, name, *row, *[{}] * (5 - len(row)), id=" ".join([*parts, name])))
+    return rows
 
 
-def differ(seen: Seen, made: Iterable[Made]) -> bool:
-    one, other = made
+def differ(seen: Seen, results: Iterable[Made]) -> bool:
+    one, other = results
     assert seen is refusal or one.status == 0, one.printed
     assert seen in (refusal, status) or other.status == 0, other.printed
     return seen(one) != seen(other)
 
 
-@pytest.mark.parametrize(("command", "name", "one", "other", "seen", "given", "_"), rows(OPTIONS))
-def test_an_option_changes_what_it_is_for(command, name, one, other, seen, given, _, runner):
-    calls = (GIVEN[command] | given | {name: value} for value in (one, other))
+@pytest.mark.parametrize(("command", "name", "one", "other", "seen", "options", "_"), rows(OPTIONS))
+def test_an_option_changes_what_it_is_for(command, name, one, other, seen, options, _, runner):
+    calls = (GIVEN[command] | options | {name: value} for value in (one, other))
     assert differ(seen, (runner.run(command, call) for call in calls))
 
 
-@pytest.mark.parametrize(("command", "section", "name", "one", "other", "seen", "keys", "given"), rows(SETTINGS))
-def test_a_setting_changes_what_it_is_for(command, section, name, one, other, seen, keys, given, runner):
+@pytest.mark.parametrize(("command", "section", "name", "one", "other", "seen", "keys", "options"), rows(SETTINGS))
+def test_a_setting_changes_what_it_is_for(command, section, name, one, other, seen, keys, options, runner):
     sections = ({section: keys | {name: value}} for value in (one, other))
-    assert differ(seen, (runner.run(command, GIVEN[command] | given, own) for own in sections))
+    assert differ(seen, (runner.run(command, GIVEN[command] | options, own) for own in sections))
 
 
-@pytest.mark.parametrize(("command", "said", "given", "section"), SAID)
-def test_a_command_says_what_it_did_and_leaves_nothing_else(command, said, given, section, runner):
-    made = runner.run(command, GIVEN[command] | given, section)
-    assert not [one for one in said if not re.search(one, made.printed)], made.printed
-    assert not [path for path in made.files if ".labelwise." in path]
+@pytest.mark.parametrize(("command", "message", "options", "section"), SAID)
+def test_a_command_says_what_it_did_and_leaves_nothing_else(command, message, options, section, runner):
+    result = runner.run(command, GIVEN[command] | options, section)
+    assert not [one for one in message if not re.search(one, result.printed)], result.printed
+    assert not [path for path in result.files if ".labelwise." in path]

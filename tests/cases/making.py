@@ -64,15 +64,15 @@ class Outcome(NamedTuple):
 def sentences(number: int = N, seed: int = 0) -> list[Sentence]:
     """Make different sentences, with one PER, LOC and DATE each, in this order."""
     chance = random.Random(seed)
-    made: dict[str, list[Mark]] = {}
-    while len(made) < number:
+    spans_of: dict[str, list[Mark]] = {}
+    while len(spans_of) < number:
         person = f"{chance.choice(FIRST)} {chance.choice(LAST)}"
         parts = [person, chance.choice(VERBS), chance.choice(PLACES), "in", str(chance.randint(1900, 2020)), "."]
         starts = [len(" ".join(parts[:place])) + (place > 0) for place in range(len(parts))]
         marks = ((0, "PER"), (2, "LOC"), (4, "DATE"))
         spans = [(starts[place], starts[place] + len(parts[place]), label) for place, label in marks]
-        made.setdefault(" ".join(parts), spans)
-    return [Sentence(text, spans) for text, spans in made.items()]
+        spans_of.setdefault(" ".join(parts), spans)
+    return [Sentence(text, spans) for text, spans in spans_of.items()]
 
 
 def jsonl(rows: Iterable[Any]) -> str:
@@ -98,17 +98,17 @@ def merge_folder(root: Path, files: Mapping[str, str | bytes], project: str = ""
         path = root / "assets" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-    given = [root / "assets/prodigy"]
+    declarations = [root / "assets/prodigy"]
     printed = ""
     if any((root / "assets/brat").iterdir()):
         tasks = root / "corpus/tasks"
         status, printed = run(convert_brat_cli, root / "assets/brat", tasks, "--project", root / "project.yml")
         if status:
             return Outcome(status, printed, None)
-        given.insert(0, tasks / "datasets.yml")
+        declarations.insert(0, tasks / "datasets.yml")
     corpus = root / "corpus"
     options = ("--decisions", root / "assets/decisions", "--metrics", root / "metrics/merge.json")
-    status, more = run(merge_cli, *given, corpus, *options, "--workers", 1, "--project", root / "project.yml")
+    status, more = run(merge_cli, *declarations, corpus, *options, "--workers", 1, "--project", root / "project.yml")
     metrics = root / "metrics/merge.json"
     return Outcome(status, printed + more, json.loads(metrics.read_bytes()) if metrics.exists() else None)
 
@@ -116,6 +116,6 @@ def merge_folder(root: Path, files: Mapping[str, str | bytes], project: str = ""
 def run(command: Any, *arguments: object) -> tuple[int, str]:
     app = typer.Typer()
     app.command()(command)
-    done = CliRunner().invoke(app, [str(one) for one in arguments], env={"COLUMNS": "400"})
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "400"})
     assert isinstance(done.exception, SystemExit | None), done.exc_info
     return done.exit_code, done.output

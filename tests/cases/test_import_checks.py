@@ -23,20 +23,22 @@ BOTH = {"PER": 40, "LOC": 40}
 def prodigys(read: str = "") -> str:
     moved = {"": (0, 0), "inclusive": (0, -1), "one-based": (1, 1), "one-based-inclusive": (1, 0)}[read]
     rows = []
-    for one in sentences():
-        spans = [span | {"start": span["start"] + moved[0], "end": span["end"] + moved[1]} for span in one.objects()]
-        rows.append({"text": one.text, "spans": spans})
+    for sentence in sentences():
+        spans = [
+            span | {"start": span["start"] + moved[0], "end": span["end"] + moved[1]} for span in sentence.objects()
+        ]
+        rows.append({"text": sentence.text, "spans": spans})
     return jsonl(rows)
 
 
 def with_emoji(width: int) -> str:
     """Put two emoji and a space, `width` characters each, before every second sentence."""
     rows = []
-    for number, one in enumerate(sentences()):
+    for number, sentence in enumerate(sentences()):
         before = "😀🚀 " if number % 2 else ""
         moved = (2 * width + 1) * bool(before)
-        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in one.objects()]
-        rows.append({"text": before + one.text, "spans": spans})
+        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in sentence.objects()]
+        rows.append({"text": before + sentence.text, "spans": spans})
     return jsonl(rows)
 
 
@@ -44,14 +46,14 @@ def with_line_ends() -> str:
     before = "Dear all,\r\n\r\nsee:\r\n"
     moved = len(before) - 3
     rows = []
-    for one in sentences():
-        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in one.objects()]
-        rows.append({"text": before + one.text, "spans": spans})
+    for sentence in sentences():
+        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in sentence.objects()]
+        rows.append({"text": before + sentence.text, "spans": spans})
     return jsonl(rows)
 
 
-def said(made: Outcome) -> str:
-    return " ".join(made.printed.split())
+def output_of(outcome: Outcome) -> str:
+    return " ".join(outcome.printed.split())
 
 
 def section(name: str, *lines: str) -> str:
@@ -82,12 +84,12 @@ def declared(*lines: str) -> str:
     ids=["inclusive", "one-based", "one-based-inclusive", "utf-16", "bytes", "crlf"],
 )
 def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path, content, reading, lost, quoted):
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": content})
-    assert made.status == 1
-    assert f"{lost} spans have unusable offsets; 0 with `{reading}` offsets" in said(made)
-    assert len(re.findall(rf"(?m)^    all\.jsonl:\d+  PER  .*{quoted}.*$", made.printed)) >= 1, made.printed
-    assert f"    offsets: {reading}\n" in made.printed
-    assert "⚠" not in made.printed.partition("✘")[2], "no advice instead"
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": content})
+    assert outcome.status == 1
+    assert f"{lost} spans have unusable offsets; 0 with `{reading}` offsets" in output_of(outcome)
+    assert len(re.findall(rf"(?m)^    all\.jsonl:\d+  PER  .*{quoted}.*$", outcome.printed)) >= 1, outcome.printed
+    assert f"    offsets: {reading}\n" in outcome.printed
+    assert "⚠" not in outcome.printed.partition("✘")[2], "no advice instead"
 
 
 def test_offsets_that_label_studio_does_not_quote_are_read_in_one_way(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_offsets_that_label_studio_does_not_quote_are_read_in_one_way(tmp_path: 
         for row in rows
     ]
     files: dict[str, Any] = {"prodigy/all.json": json.dumps(tasks)}
-    assert "spans have unusable offsets; 0 with `utf-16` offsets" in said(merge_folder(tmp_path, files))
+    assert "spans have unusable offsets; 0 with `utf-16` offsets" in output_of(merge_folder(tmp_path, files))
     entry = declared("offsets: utf-16").replace(".jsonl", ".json")
     assert merge_folder(tmp_path, {"prodigy/datasets.yml": entry}).entities == ALL
 
@@ -110,25 +112,31 @@ def test_offsets_that_label_studio_does_not_quote_are_read_in_one_way(tmp_path: 
 def test_no_line_is_advised_for_offsets_that_brat_does_not_write(tmp_path: Path) -> None:
     files = brats(("one", "PER LOC DATE"))
     files = {name: re.sub(r" (\d+)\t.*", lambda end: f" {int(end[1]) - 1}", text) for name, text in files.items()}
-    made = merge_folder(tmp_path, files)
-    assert (made.status, "120 spans have unusable offsets; 0 with `inclusive` offsets" in said(made)) == (1, True)
-    assert "Correct the offsets in the .ann files: brat counts characters from 0" in said(made)
-    assert "    offsets:" not in made.printed
+    outcome = merge_folder(tmp_path, files)
+    assert (outcome.status, "120 spans have unusable offsets; 0 with `inclusive` offsets" in output_of(outcome)) == (
+        1,
+        True,
+    )
+    assert "Correct the offsets in the .ann files: brat counts characters from 0" in output_of(outcome)
+    assert "    offsets:" not in outcome.printed
 
 
-@pytest.mark.parametrize(("rejected", "asked"), [(12, True), (11, False)])
-def test_answers_with_one_span_each_and_many_rejected_are_asked_about(tmp_path: Path, rejected: int, asked: bool):
+@pytest.mark.parametrize(("rejected", "warned"), [(12, True), (11, False)])
+def test_answers_with_one_span_each_and_many_rejected_are_asked_about(tmp_path: Path, rejected: int, warned: bool):
     """As old versions of ner.teach wrote them, without an interface."""
-    rows = [{"text": one.text, "spans": one.objects()[:1], "answer": "accept"} for one in sentences()]
+    rows = [{"text": sentence.text, "spans": sentence.objects()[:1], "answer": "accept"} for sentence in sentences()]
     rows[:rejected] = [row | {"answer": "reject"} for row in rows[:rejected]]
     files: dict[str, Any] = {"prodigy/teach.jsonl": jsonl(rows)}
-    made = merge_folder(tmp_path, files)
-    assert ("all 60 answers have one span each, and 12 of them are rejected" in said(made)) == asked
-    assert ("    kind: binary" in made.printed) == asked
+    outcome = merge_folder(tmp_path, files)
+    assert ("all 60 answers have one span each, and 12 of them are rejected" in output_of(outcome)) == warned
+    assert ("    kind: binary" in outcome.printed) == warned
     for kind, complete in (("complete", N - rejected), ("binary", 0)):
         entry = f"- {{name: teach, path: teach.jsonl, labels: [PER], kind: {kind}}}\n"
-        made = merge_folder(tmp_path, {"prodigy/datasets.yml": entry})
-        assert (made.ledger["labels"]["PER"].get("complete", 0), "one span each" in made.printed) == (complete, False)
+        outcome = merge_folder(tmp_path, {"prodigy/datasets.yml": entry})
+        assert (outcome.ledger["labels"]["PER"].get("complete", 0), "one span each" in outcome.printed) == (
+            complete,
+            False,
+        )
 
 
 @pytest.mark.parametrize(
@@ -136,17 +144,17 @@ def test_answers_with_one_span_each_and_many_rejected_are_asked_about(tmp_path: 
     [("B_LOC", True), ("b-LOC", True), ("LOC-B", True), ("0", True), ("B_XX", False), ("OTHER", False)],
 )
 def test_tags_that_are_written_otherwise_than_most_are_warned_of(tmp_path: Path, tag: str, warned: bool) -> None:
-    rows = [[cells if cells[0] != "Lyon" else (cells[0], tag) for cells in one.tagged] for one in sentences()]
-    made = merge_folder(tmp_path, {"prodigy/all.tsv": table(rows)})
-    assert (f"look like tags that aren't written like the others: {tag} (" in said(made)) == warned
+    rows = [[cells if cells[0] != "Lyon" else (cells[0], tag) for cells in sentence.tagged] for sentence in sentences()]
+    outcome = merge_folder(tmp_path, {"prodigy/all.tsv": table(rows)})
+    assert (f"look like tags that aren't written like the others: {tag} (" in output_of(outcome)) == warned
 
 
 def behind(before: str, width: int) -> str:
     rows = []
-    for number, one in enumerate(sentences()):
+    for number, sentence in enumerate(sentences()):
         moved = width * (number % 2)
-        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in one.objects()]
-        rows.append({"text": before * (number % 2) + one.text, "spans": spans})
+        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in sentence.objects()]
+        rows.append({"text": before * (number % 2) + sentence.text, "spans": spans})
     return jsonl(rows)
 
 
@@ -160,57 +168,59 @@ def behind(before: str, width: int) -> str:
 )
 @pytest.mark.parametrize("alignment", ["drop", "expand"])
 def test_offsets_of_a_changed_text_are_named(tmp_path: Path, content: str, named: str, alignment: str) -> None:
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": content}, section("merge", f"alignment: {alignment}"))
-    found = re.search(rf"Dataset 'all': \d+ spans have unusable offsets; \d if counted {named}", said(made))
-    assert (made.status, bool(found)) == (1, True)
-    assert "alignment: expand" not in made.printed
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": content}, section("merge", f"alignment: {alignment}"))
+    match = re.search(rf"Dataset 'all': \d+ spans have unusable offsets; \d if counted {named}", output_of(outcome))
+    assert (outcome.status, bool(match)) == (1, True)
+    assert "alignment: expand" not in outcome.printed
 
 
 def test_files_whose_offsets_count_otherwise_get_entries_of_their_own(tmp_path: Path) -> None:
     contents = [prodigys("inclusive"), prodigys(), prodigys("one-based")]
     texts = [text.replace('"text": "', f'"text": "{"Yes. "[: 5 * (n == 1)]}') for n, text in enumerate(contents)]
-    texts[1] = jsonl({"text": f"{one.text} Yes", "spans": one.objects()} for one in sentences())
+    texts[1] = jsonl({"text": f"{sentence.text} Yes", "spans": sentence.objects()} for sentence in sentences())
     texts[2] = texts[2].replace(' ."', ' . No"')
     files: dict[str, Any] = {f"prodigy/{name}.jsonl": text for name, text in zip("abc", texts, strict=True)}
     files["prodigy/datasets.yml"] = "- name: all\n  path: [a.jsonl, b.jsonl, c.jsonl]\n  labels: [PER, LOC, DATE]\n"
-    made = merge_folder(tmp_path, files)
-    assert made.status == 1
-    assert "360 spans have unusable offsets: a.jsonl (inclusive), c.jsonl (one-based)" in said(made)
-    entries = made.printed.partition("by these:\n")[2].partition("✘")[0]
-    assert [(one["name"], one["path"], one.get("offsets")) for one in yaml.safe_load(entries)] == [
+    outcome = merge_folder(tmp_path, files)
+    assert outcome.status == 1
+    assert "360 spans have unusable offsets: a.jsonl (inclusive), c.jsonl (one-based)" in output_of(outcome)
+    entries = outcome.printed.partition("by these:\n")[2].partition("✘")[0]
+    assert [(entry["name"], entry["path"], entry.get("offsets")) for entry in yaml.safe_load(entries)] == [
         ("all", ["b.jsonl"], None),
         ("all-inclusive", ["a.jsonl"], "inclusive"),
         ("all-one-based", ["c.jsonl"], "one-based"),
     ]
-    made = merge_folder(tmp_path, {"prodigy/datasets.yml": entries})
-    assert (made.status, made.entities) == (0, dict.fromkeys(ALL, 3 * N))
+    outcome = merge_folder(tmp_path, {"prodigy/datasets.yml": entries})
+    assert (outcome.status, outcome.entities) == (0, dict.fromkeys(ALL, 3 * N))
 
 
 def test_files_with_one_other_reading_need_one_line(tmp_path: Path) -> None:
     rows = prodigys("inclusive").splitlines(keepends=True)
     files: dict[str, Any] = {f"prodigy/{n}.jsonl": row for n, row in enumerate(rows[:20])}
     files["prodigy/datasets.yml"] = "- {name: all, path: '*.jsonl', labels: [PER, LOC, DATE]}\n"
-    made = merge_folder(tmp_path, files)
-    assert "60 spans have unusable offsets; 0 with `inclusive` offsets" in said(made)
+    outcome = merge_folder(tmp_path, files)
+    assert "60 spans have unusable offsets; 0 with `inclusive` offsets" in output_of(outcome)
 
 
 def test_spans_inside_words_stop_whatever_the_alignment(tmp_path: Path) -> None:
-    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
     for number, row in enumerate(rows):
         row["spans"] = [
             span | {"start": span["start"] + 1, "end": span["end"] - 1 - number % 2} for span in row["spans"][:1]
         ]
     for alignment in ("drop", "expand"):
-        made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)}, section("merge", f"alignment: {alignment}"))
-        assert (made.status, "60 of 60 spans start and end inside words" in said(made)) == (1, True)
-        assert "No other reading of the offsets fits better (tried: code-points, inclusive, " in said(made)
-        assert "alignment: expand" not in made.printed
+        outcome = merge_folder(
+            tmp_path, {"prodigy/all.jsonl": jsonl(rows)}, section("merge", f"alignment: {alignment}")
+        )
+        assert (outcome.status, "60 of 60 spans start and end inside words" in output_of(outcome)) == (1, True)
+        assert "No other reading of the offsets fits better (tried: code-points, inclusive, " in output_of(outcome)
+        assert "alignment: expand" not in outcome.printed
 
 
 def test_the_page_shows_what_the_merge_prints(tmp_path):
-    made = merge_folder(tmp_path, {"prodigy/person.jsonl": prodigys("inclusive")})
+    outcome = merge_folder(tmp_path, {"prodigy/person.jsonl": prodigys("inclusive")})
     block = (ROOT / "docs/merge_stops.md").read_text(encoding="utf8").partition("```text\n")[2].partition("```")[0]
-    assert " ".join(block.split()) in re.sub(r"\S+(?=assets/prodigy)", "", said(made))
+    assert " ".join(block.split()) in re.sub(r"\S+(?=assets/prodigy)", "", output_of(outcome))
 
 
 def test_a_stopped_corpus_is_for_why_alone(tmp_path: Path, monkeypatch) -> None:
@@ -232,59 +242,66 @@ def test_a_stopped_corpus_is_for_why_alone(tmp_path: Path, monkeypatch) -> None:
 
 def test_losses_that_are_expected_are_warned_of(tmp_path: Path) -> None:
     files = {"prodigy/all.jsonl": prodigys("inclusive"), "prodigy/datasets.yml": declared("expect_losses: true")}
-    made = merge_folder(tmp_path, files)
-    assert (made.status, "0 with `inclusive` offsets" in said(made)) == (0, True)
+    outcome = merge_folder(tmp_path, files)
+    assert (outcome.status, "0 with `inclusive` offsets" in output_of(outcome)) == (0, True)
 
 
 def test_all_checks_of_all_datasets_are_printed_at_once(tmp_path: Path) -> None:
-    rows = [{"text": f"{one.text} !", "spans": [{"start": 900, "end": 999, "label": "PER"}]} for one in sentences()]
+    rows = [
+        {"text": f"{sentence.text} !", "spans": [{"start": 900, "end": 999, "label": "PER"}]}
+        for sentence in sentences()
+    ]
     files = {"prodigy/all.jsonl": prodigys("inclusive"), "prodigy/far.jsonl": jsonl(rows)}
     files["prodigy/datasets.yml"] = declared() + "- name: far\n  path: far.jsonl\n  labels: [PER]\n"
-    made = merge_folder(tmp_path, files)
-    assert made.status == 1
-    assert "Dataset 'far': 60 of 60 spans can't be used: invalid (60)" in said(made)
-    assert re.search(r"(?m)^    far\.jsonl:\d+  invalid: PER 900 999$", made.printed)
-    assert "No other reading of the offsets fits better (tried: " in said(made)
-    assert "Dataset 'all': 180 spans have unusable offsets" in said(made)
+    outcome = merge_folder(tmp_path, files)
+    assert outcome.status == 1
+    assert "Dataset 'far': 60 of 60 spans can't be used: invalid (60)" in output_of(outcome)
+    assert re.search(r"(?m)^    far\.jsonl:\d+  invalid: PER 900 999$", outcome.printed)
+    assert "No other reading of the offsets fits better (tried: " in output_of(outcome)
+    assert "Dataset 'all': 180 spans have unusable offsets" in output_of(outcome)
 
 
 def test_half_of_the_spans_may_be_lost(tmp_path: Path) -> None:
-    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
     for number, row in enumerate(rows):
         row["spans"][0]["end"] -= number % 2  # "Noa Morea": nothing else would be right
         row["spans"] = row["spans"][:1]
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
-    assert (made.status, "30 of 60 spans start or end inside a token" in said(made)) == (0, True)
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
+    assert (outcome.status, "30 of 60 spans start or end inside a token" in output_of(outcome)) == (0, True)
 
 
 def test_undeclared_labels_are_no_losses_while_a_declared_one_has_spans(tmp_path: Path) -> None:
     declares = "- {name: all, path: all.jsonl, labels: [PER]}\n"
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys(), "prodigy/datasets.yml": declares})
-    assert (made.status, made.entities) == (0, {"PER": N})
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys(), "prodigy/datasets.yml": declares})
+    assert (outcome.status, outcome.entities) == (0, {"PER": N})
 
 
 def test_declared_labels_that_do_not_occur_stop(tmp_path: Path) -> None:
     declares = "- {name: all, path: all.jsonl, labels: [PERSON]}\n"
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys(), "prodigy/datasets.yml": declares})
-    assert (made.status, "180 of 180 spans can't be used: undeclared label (180)" in said(made)) == (1, True)
-    assert "List DATE, LOC, PER in `labels`, if annotators were shown them." in said(made)
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys(), "prodigy/datasets.yml": declares})
+    assert (outcome.status, "180 of 180 spans can't be used: undeclared label (180)" in output_of(outcome)) == (1, True)
+    assert "List DATE, LOC, PER in `labels`, if annotators were shown them." in output_of(outcome)
 
 
 def label_after_label() -> str:
     return jsonl(
-        {"text": one.text, "spans": [span for span in one.objects() if span["label"] == label], "answer": "accept"}
+        {
+            "text": sentence.text,
+            "spans": [span for span in sentence.objects() if span["label"] == label],
+            "answer": "accept",
+        }
         for label in ALL
-        for one in sentences()
+        for sentence in sentences()
     )
 
 
 def test_a_data_set_annotated_label_after_label_is_asked_about(tmp_path: Path) -> None:
     files = {"prodigy/all.jsonl": label_after_label()}
-    made = merge_folder(tmp_path, files)
-    assert made.status == 1
-    assert "all spans of LOC (60), PER (60) were replaced by later answers" in said(made)
-    assert "    duplicates: union" in made.printed
-    assert "`labels: [DATE]`" in said(made)
+    outcome = merge_folder(tmp_path, files)
+    assert outcome.status == 1
+    assert "all spans of LOC (60), PER (60) were replaced by later answers" in output_of(outcome)
+    assert "    duplicates: union" in outcome.printed
+    assert "`labels: [DATE]`" in output_of(outcome)
     files["prodigy/datasets.yml"] = declared("duplicates: union")
     assert merge_folder(tmp_path, files).entities == ALL
     files["prodigy/datasets.yml"] = "- {name: all, path: all.jsonl, labels: [DATE]}\n"
@@ -293,110 +310,121 @@ def test_a_data_set_annotated_label_after_label_is_asked_about(tmp_path: Path) -
 
 def test_a_pass_that_corrects_another_is_fine(tmp_path: Path) -> None:
     """Half of the persons were marked wrong; the second pass, later or in a later file, has all labels."""
-    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
     first = [row | {"spans": [row["spans"][0] | {"end": 3}, *row["spans"][1:]]} for row in rows]
     timed = [row | {"_timestamp": n} for n, row in enumerate([*first, *rows], 1)]
     files = {"prodigy/old.jsonl": jsonl(first), "prodigy/new.jsonl": jsonl(rows)}
     entry = "- {name: all, path: [old.jsonl, new.jsonl], labels: [PER, LOC, DATE]}\n"
-    for number, given in enumerate(({"prodigy/all.jsonl": jsonl(timed)}, files | {"prodigy/datasets.yml": entry})):
-        made = merge_folder(tmp_path / str(number), given)
-        assert (made.status, made.entities) == (0, ALL)
-        assert not re.search("Dataset 'all': .*replaced", made.printed)
-    made = merge_folder(tmp_path / "untimed", {"prodigy/all.jsonl": jsonl([*first, *rows])})
-    assert "Dataset 'all': 60 of 360 spans are only in rows that a later row of the same text replaced" in said(made)
+    for number, inputs in enumerate(({"prodigy/all.jsonl": jsonl(timed)}, files | {"prodigy/datasets.yml": entry})):
+        outcome = merge_folder(tmp_path / str(number), inputs)
+        assert (outcome.status, outcome.entities) == (0, ALL)
+        assert not re.search("Dataset 'all': .*replaced", outcome.printed)
+    outcome = merge_folder(tmp_path / "untimed", {"prodigy/all.jsonl": jsonl([*first, *rows])})
+    assert "Dataset 'all': 60 of 360 spans are only in rows that a later row of the same text replaced" in output_of(
+        outcome
+    )
     entry = declared("duplicates: latest")
-    assert "only in rows" not in said(merge_folder(tmp_path / "untimed", {"prodigy/datasets.yml": entry}))
+    assert "only in rows" not in output_of(merge_folder(tmp_path / "untimed", {"prodigy/datasets.yml": entry}))
 
 
 def test_a_text_twice_with_other_spans_of_the_same_labels_is_warned_of_or_stops(tmp_path: Path) -> None:
     """As doccano writes the rows of two users. More than half of all spans in earlier rows stop the merge."""
-    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
     later = [row | {"spans": row["spans"][:1]} for row in rows]
-    made = merge_folder(tmp_path / "few", {"prodigy/all.jsonl": jsonl([*rows, *later[:10]])})
-    assert "Dataset 'all': 20 of 190 spans are only in rows that a later row of the same text replaced" in said(made)
-    assert (made.status, "    duplicates: union" in made.printed) == (0, True)
+    outcome = merge_folder(tmp_path / "few", {"prodigy/all.jsonl": jsonl([*rows, *later[:10]])})
+    assert "Dataset 'all': 20 of 190 spans are only in rows that a later row of the same text replaced" in output_of(
+        outcome
+    )
+    assert (outcome.status, "    duplicates: union" in outcome.printed) == (0, True)
     other = [row | {"spans": [row["spans"][0] | {"end": 3}]} for row in rows]
     files = {"prodigy/all.jsonl": jsonl([*rows, *other])}
-    made = merge_folder(tmp_path / "most", files)
-    assert (made.status, "180 of 240 spans" in said(made)) == (1, True)
+    outcome = merge_folder(tmp_path / "most", files)
+    assert (outcome.status, "180 of 240 spans" in output_of(outcome)) == (1, True)
     files["prodigy/datasets.yml"] = declared("duplicates: union")
     assert merge_folder(tmp_path / "most", files).status == 0
 
 
 def test_a_later_verdict_on_a_span_loses_no_span(tmp_path: Path) -> None:
     rows = [
-        {"text": one.text, "spans": one.objects()[:1], "answer": "accept", "_view_id": "ner"} for one in sentences()
+        {"text": sentence.text, "spans": sentence.objects()[:1], "answer": "accept", "_view_id": "ner"}
+        for sentence in sentences()
     ]
     again = [row | {"answer": "reject"} for row in rows[:30]]
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*rows, *again])})
-    assert "only in rows" not in said(made)
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*rows, *again])})
+    assert "only in rows" not in output_of(outcome)
 
 
 def test_rows_that_alone_had_spans_are_warned_of(tmp_path: Path) -> None:
     """As doccano writes a text that was imported twice."""
-    rows = [{"id": 0, "text": one.text, "label": [list(span) for span in one.spans]} for one in sentences()]
+    rows = [
+        {"id": 0, "text": sentence.text, "label": [list(span) for span in sentence.spans]} for sentence in sentences()
+    ]
     again = [row | {"label": row["label"][2:]} for row in rows[:30]]
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*rows, *again])})
-    assert made.status == 0
-    assert "60 of 210 spans are only in rows that a later row" in said(made)
-    assert "    duplicates: union" in made.printed
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*rows, *again])})
+    assert outcome.status == 0
+    assert "60 of 210 spans are only in rows that a later row" in output_of(outcome)
+    assert "    duplicates: union" in outcome.printed
 
 
 def test_a_copy_of_a_data_set_is_named(tmp_path: Path) -> None:
-    rows = [{"text": one.text, "spans": one.objects(), "_timestamp": 7} for one in sentences()]
-    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows[:50]), "prodigy/b.jsonl": jsonl(rows)})
-    assert "Dataset 'a': 50 of its 50 answers are copies of answers in 'b'" in said(made), "whichever of them counts"
-    assert "skip: true" in made.printed
-    assert made.entities == ALL
+    rows = [{"text": sentence.text, "spans": sentence.objects(), "_timestamp": 7} for sentence in sentences()]
+    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows[:50]), "prodigy/b.jsonl": jsonl(rows)})
+    assert "Dataset 'a': 50 of its 50 answers are copies of answers in 'b'" in output_of(outcome), (
+        "whichever of them counts"
+    )
+    assert "skip: true" in outcome.printed
+    assert outcome.entities == ALL
 
 
 def test_a_part_of_another_file_is_named(tmp_path: Path) -> None:
     """As in doccano's archive: a file of all users' rows, and one per user."""
-    rows = [{"text": one.text, "label": one.spans} for one in sentences()]
-    made = merge_folder(tmp_path, {"prodigy/admin.jsonl": jsonl(rows[:30]), "prodigy/all.jsonl": jsonl(rows)})
-    assert "'admin' is a part of the other; to leave it out, add `skip: true` to its entry." in said(made)
+    rows = [{"text": sentence.text, "label": sentence.spans} for sentence in sentences()]
+    outcome = merge_folder(tmp_path, {"prodigy/admin.jsonl": jsonl(rows[:30]), "prodigy/all.jsonl": jsonl(rows)})
+    assert "'admin' is a part of the other; to leave it out, add `skip: true` to its entry." in output_of(outcome)
 
 
 @pytest.mark.parametrize(("texts", "warned"), [(5, True), (4, False)])
 def test_texts_in_lower_case_are_named(tmp_path: Path, texts: int, warned: bool) -> None:
-    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
     low = [row | {"text": row["text"].lower()} for row in rows[:texts]]
-    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows), "prodigy/b.jsonl": jsonl(low)})
-    assert ("5 texts of 'a' and 'b' differ in capitals only, so they aren't merged." in said(made)) == warned
+    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows), "prodigy/b.jsonl": jsonl(low)})
+    assert ("5 texts of 'a' and 'b' differ in capitals only, so they aren't merged." in output_of(outcome)) == warned
 
 
 def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
-    made = sentences()
-    places = [{"text": one.text, "spans": one.objects()[1:2]} for one in made]
-    documents = [" ".join(one.text for one in made[start : start + 4]) for start in range(0, N, 4)]
+    examples = sentences()
+    places = [{"text": example.text, "spans": example.objects()[1:2]} for example in examples]
+    documents = [" ".join(example.text for example in examples[start : start + 4]) for start in range(0, N, 4)]
     persons = [{"text": text, "spans": [{"start": 0, "end": text.index(" "), "label": "PER"}]} for text in documents]
     files = {"prodigy/places.jsonl": jsonl(places), "prodigy/persons.jsonl": jsonl(persons)}
-    printed = said(merge_folder(tmp_path, files))
+    printed = output_of(merge_folder(tmp_path, files))
     assert "60 of 60 texts of 'places' are parts of 15 texts of 'persons'" in printed
 
 
 def test_parts_in_another_split_than_their_document_are_counted_and_can_be_kept_with_it(merging: Merging) -> None:
-    sentences = [[f"Step {n} of protocol {one} takes {n * one} minutes ." for n in range(4)] for one in range(120)]
+    sentences = [
+        [f"Step {n} of protocol {protocol} takes {n * protocol} minutes ." for n in range(4)] for protocol in range(120)
+    ]
     common = "Wash the tube with water and dry it ."
     parts = [sentence for of in sentences for sentence in of[:2]] + [common]
     merging.add("documents", ["A"], [{"text": " ".join([*of, common])} for of in sentences])
     merging.add("sentences", ["B"], [{"text": text} for text in parts])
     ratios = {"dev_ratio": 0.2, "test_ratio": 0.2}
-    [found] = [one for one in merging.run(**ratios).checks if one.kind == "parts of texts"]
+    [finding] = [check for check in merging.run(**ratios).checks if check.kind == "parts of texts"]
     splits = {text: split for text, (split, _) in merging.docs().items()}
     apart = Counter()
     for of in sentences:
         document = splits[" ".join([*of, common])]
         apart.update(f"in {splits[part]}, document in {document}" for part in of[:2] if splits[part] != document)
-    assert (found.n, found.values["documents"], found.values["all"]) == (241, 120, 241)
-    assert apart <= Counter(found.values["leaks"])
-    assert sum(found.values["leaks"].values()) == apart.total() + 1, "and the common one"
+    assert (finding.n, finding.values["documents"], finding.values["all"]) == (241, 120, 241)
+    assert apart <= Counter(finding.values["leaks"])
+    assert sum(finding.values["leaks"].values()) == apart.total() + 1, "and the common one"
     ledger = merging.run("kept", near_duplicates="group", near_similarity=1.0, workers=2, **ratios)
-    kept = {text: split for text, (split, _) in merging.docs("kept").items()}
-    assert all({kept[" ".join([*of, common])]} == {kept[part] for part in of[:2]} for of in sentences)
-    assert all(kept[text] == splits[text] for text in kept if text.endswith(common) and text != common)
-    [found] = [one for one in ledger.checks if one.kind == "parts of texts"]
-    assert sum(found.values["leaks"].values()) == 1
+    together = {text: split for text, (split, _) in merging.docs("kept").items()}
+    assert all({together[" ".join([*of, common])]} == {together[part] for part in of[:2]} for of in sentences)
+    assert all(together[text] == splits[text] for text in together if text.endswith(common) and text != common)
+    [finding] = [check for check in ledger.checks if check.kind == "parts of texts"]
+    assert sum(finding.values["leaks"].values()) == 1
 
 
 def test_a_part_of_a_text_takes_less_than_a_kilobyte_of_memory(
@@ -407,9 +435,12 @@ def test_a_part_of_a_text_takes_less_than_a_kilobyte_of_memory(
     peaks = []
     for documents in (5, 5, 105):
         merging.declared.clear()
-        of = [[f"Step {n} of protocol {one} takes {n * one} minutes ." for n in range(10)] for one in range(documents)]
-        merging.add(f"documents-{documents}", ["A"], [{"text": " ".join(one)} for one in of])
-        merging.add(f"sentences-{documents}", ["B"], [{"text": text} for one in of for text in one])
+        of = [
+            [f"Step {n} of protocol {protocol} takes {n * protocol} minutes ." for n in range(10)]
+            for protocol in range(documents)
+        ]
+        merging.add(f"documents-{documents}", ["A"], [{"text": " ".join(sentences)} for sentences in of])
+        merging.add(f"sentences-{documents}", ["B"], [{"text": text} for sentences in of for text in sentences])
         tracemalloc.start()
         merging.run(str(documents), near_duplicates="group", near_similarity=1.0, docs_per_partition=32)
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -418,24 +449,24 @@ def test_a_part_of_a_text_takes_less_than_a_kilobyte_of_memory(
 
 
 def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:
-    made = sentences()
-    documents = [" ".join(one.text for one in made[start : start + 4]) for start in range(0, N, 4)]
+    examples = sentences()
+    documents = [" ".join(example.text for example in examples[start : start + 4]) for start in range(0, N, 4)]
     rows = [{"text": text, "spans": [{"start": 0, "end": text.index(" "), "label": "PER"}]} for text in documents]
-    short = [{"text": one.text[::-1], "spans": []} for one in made]
+    short = [{"text": example.text[::-1], "spans": []} for example in examples]
     files = {"prodigy/all.jsonl": jsonl([*rows, *short]), "prodigy/again.jsonl": jsonl(rows)}
-    assert "parts of" not in said(merge_folder(tmp_path, files))
+    assert "parts of" not in output_of(merge_folder(tmp_path, files))
 
 
 @pytest.mark.parametrize("texts", [9, 10])
 def test_answers_of_one_person_with_and_without_a_name_are_asked_about(tmp_path: Path, texts: int) -> None:
-    made = sentences()
-    old = jsonl({"text": one.text, "spans": one.objects()[:1]} for one in made)
-    new = jsonl({"text": one.text, "spans": [], "_annotator_id": "person-ann"} for one in made[:texts])
+    examples = sentences()
+    old = jsonl({"text": example.text, "spans": example.objects()[:1]} for example in examples)
+    new = jsonl({"text": example.text, "spans": [], "_annotator_id": "person-ann"} for example in examples[:texts])
     entry = "- name: person\n  path: [old.jsonl, new.jsonl]\n  labels: [PER]\n"
     files = {"prodigy/old.jsonl": old, "prodigy/new.jsonl": new, "prodigy/datasets.yml": entry}
     before = merge_folder(tmp_path, files)
-    asked = "Dataset 'person': 10 texts were answered by 'ann' and anonymously; these count as two annotators"
-    assert (asked in said(before), before.entities) == (texts == 10, {"PER": N})
+    question = "Dataset 'person': 10 texts were answered by 'ann' and anonymously; these count as two annotators"
+    assert (question in output_of(before), before.entities) == (texts == 10, {"PER": N})
     if texts == 10:
         assert "    annotator: ann\n" in before.printed
         after = merge_folder(tmp_path, {"prodigy/datasets.yml": entry + "  annotator: ann\n"})
@@ -458,21 +489,21 @@ def test_the_language_of_a_script_is_named(tmp_path: Path, place: str, before: s
         head = before.format(number)
         span = {"start": len(head), "end": len(head) + len(place), "label": "LOC"}
         rows.append({"text": head + place + after, "spans": [span]})
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
-    assert re.findall("lang: [a-z]{2}$", made.printed, re.MULTILINE) == ([f"lang: {lang}"] if lang else [])
-    assert (made.status, "expect_losses" in made.printed) == (1, not lang)
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
+    assert re.findall("lang: [a-z]{2}$", outcome.printed, re.MULTILINE) == ([f"lang: {lang}"] if lang else [])
+    assert (outcome.status, "expect_losses" in outcome.printed) == (1, not lang)
     if lang == "zh":
-        made = merge_folder(tmp_path, {}, section("merge", "lang: zh"))
-        assert (made.status, made.entities) == (0, {"LOC": 20})
+        outcome = merge_folder(tmp_path, {}, section("merge", "lang: zh"))
+        assert (outcome.status, outcome.entities) == (0, {"LOC": 20})
 
 
 @pytest.mark.parametrize(("lang", "named"), [("en", "lang: de"), ("de", "✔"), ("xx", "✔")])
 def test_another_language_is_named(tmp_path: Path, lang: str, named: str) -> None:
     words = "Die Frau ist mit dem Zug in die Stadt gefahren und hat dort auch die alten Freunde von {} gesehen ."
-    rows = [{"text": words.format(one.text), "spans": []} for one in sentences()]
+    rows = [{"text": words.format(sentence.text), "spans": []} for sentence in sentences()]
     rows[0]["spans"] = [{"start": 4, "end": 8, "label": "PER"}]
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)}, section("merge", f"lang: {lang}"))
-    assert ("the texts have the stop words of" in said(made), named in made.printed) == (named != "✔", True)
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)}, section("merge", f"lang: {lang}"))
+    assert ("the texts have the stop words of" in output_of(outcome), named in outcome.printed) == (named != "✔", True)
 
 
 def test_norwegian_by_its_usual_code_is_read(tmp_path: Path) -> None:
@@ -491,13 +522,13 @@ def test_labels_that_differ_by_what_joins_their_words_may_be_one(tmp_path: Path)
 def brats(*folders: tuple[str, str]) -> dict[str, str]:
     files = {}
     for folder, labels in folders:
-        for number, one in enumerate(sentences()[:40]):
+        for number, sentence in enumerate(sentences()[:40]):
             lines = [
-                f"T{n}\t{label} {start} {end}\t{one.text[start:end]}\n"
-                for n, (start, end, label) in enumerate(one.spans, 1)
+                f"T{n}\t{label} {start} {end}\t{sentence.text[start:end]}\n"
+                for n, (start, end, label) in enumerate(sentence.spans, 1)
                 if label in labels
             ]
-            files[f"brat/{folder}/{number}.txt"] = one.text
+            files[f"brat/{folder}/{number}.txt"] = sentence.text
             files[f"brat/{folder}/{number}.ann"] = "".join(lines)
     return files
 
@@ -513,13 +544,13 @@ def brats(*folders: tuple[str, str]) -> dict[str, str]:
     ids=["annotators", "in splits", "labels", "versions"],
 )
 def test_folders_with_the_same_texts_are_asked_about_once(tmp_path, folders, answer, datasets, entities):
-    made = merge_folder(tmp_path, brats(*folders))
-    assert (made.status, "2 folders share 40 texts" in said(made)) == (1, True)
-    assert f"\n  folders: {answer} " in made.printed
-    made = merge_folder(tmp_path, {}, section("brat", f"folders: {answer}"))
-    assert made.status == 0, made.printed
-    assert (sorted(made.ledger["datasets"]), made.entities) == (datasets, entities)
-    assert bool(made.ledger["agreement"]) == (answer == "annotators")
+    outcome = merge_folder(tmp_path, brats(*folders))
+    assert (outcome.status, "2 folders share 40 texts" in output_of(outcome)) == (1, True)
+    assert f"\n  folders: {answer} " in outcome.printed
+    outcome = merge_folder(tmp_path, {}, section("brat", f"folders: {answer}"))
+    assert outcome.status == 0, outcome.printed
+    assert (sorted(outcome.ledger["datasets"]), outcome.entities) == (datasets, entities)
+    assert bool(outcome.ledger["agreement"]) == (answer == "annotators")
 
 
 def test_labels_that_brats_own_settings_showed_are_declared(tmp_path: Path) -> None:
@@ -527,28 +558,28 @@ def test_labels_that_brats_own_settings_showed_are_declared(tmp_path: Path) -> N
     files = brats(("one", "PER"), ("two", "LOC")) | {"brat/one/annotation.conf": conf}
     merge_folder(tmp_path, files, section("brat", "folders: labels"))
     entries = yaml.safe_load((tmp_path / "corpus/tasks/datasets.yml").read_text())
-    assert {one["name"]: one["labels"] for one in entries} == {"brat-one": ["LOC", "PER"], "brat-two": ["LOC"]}
+    assert {entry["name"]: entry["labels"] for entry in entries} == {"brat-one": ["LOC", "PER"], "brat-two": ["LOC"]}
 
 
 def test_folders_of_other_texts_without_a_common_label_are_warned_of(tmp_path: Path) -> None:
     files = brats(("per", "PER"), ("loc", "LOC"))
     half = {name: text for name, text in files.items() if ("per/" in name) == (int(Path(name).stem) < 20)}
-    made = merge_folder(tmp_path, half)
-    assert (made.status, "Folders have no label in common" in said(made)) == (0, True)
-    assert "folders: labels" in said(made)
-    assert "loc (LOC), per (PER)" in said(made)
+    outcome = merge_folder(tmp_path, half)
+    assert (outcome.status, "Folders have no label in common" in output_of(outcome)) == (0, True)
+    assert "folders: labels" in output_of(outcome)
+    assert "loc (LOC), per (PER)" in output_of(outcome)
 
 
 def test_a_brat_corpus_that_is_lost_stops(tmp_path: Path) -> None:
     files = brats(("one", "PER LOC DATE"))
     files = {name: f"{'x' * 9} {text}" if name.endswith(".txt") else text for name, text in files.items()}
-    made = merge_folder(tmp_path, files)
-    assert (made.status, "120 of 120 spans can't be used: " in said(made)) == (1, True)
-    assert "\n    one/0.ann:1  mention differs: 'T1\\tPER 0" in made.printed
-    made = merge_folder(tmp_path, {}, section("brat", "expect_losses: true"))
-    assert made.status == 0
-    made = merge_folder(tmp_path, {}, section("brat", "shifted: nearest"))
-    assert made.entities == {"PER": 40, "LOC": 40, "DATE": 40}
+    outcome = merge_folder(tmp_path, files)
+    assert (outcome.status, "120 of 120 spans can't be used: " in output_of(outcome)) == (1, True)
+    assert "\n    one/0.ann:1  mention differs: 'T1\\tPER 0" in outcome.printed
+    outcome = merge_folder(tmp_path, {}, section("brat", "expect_losses: true"))
+    assert outcome.status == 0
+    outcome = merge_folder(tmp_path, {}, section("brat", "shifted: nearest"))
+    assert outcome.entities == {"PER": 40, "LOC": 40, "DATE": 40}
 
 
 @pytest.mark.parametrize(("empty", "documents", "warned"), [(5, 20, True), (4, 8, False), (5, 21, False)])
@@ -557,13 +588,17 @@ def test_many_empty_files_of_annotations_are_warned_of(tmp_path: Path, empty: in
     files = brats(("one", "PER LOC DATE"))
     files = {name: text for name, text in files.items() if int(Path(name).stem) < documents}
     files |= {f"brat/one/{number}.ann": "\n" * (number % 2) for number in range(empty)}
-    asked = f"{empty} of {documents} annotated brat documents have an empty .ann file"
-    made = merge_folder(tmp_path, files)
-    assert (made.status, asked in said(made), "    empty_ann: skip" in made.printed) == (0, warned, warned)
+    question = f"{empty} of {documents} annotated brat documents have an empty .ann file"
+    outcome = merge_folder(tmp_path, files)
+    assert (outcome.status, question in output_of(outcome), "    empty_ann: skip" in outcome.printed) == (
+        0,
+        warned,
+        warned,
+    )
     for value, texts in (("empty", documents), ("skip", documents - empty)):
-        made = merge_folder(tmp_path, {}, section("brat", f"empty_ann: {value}"))
-        assert ("have an empty" in made.printed, made.ledger["rows"]["merged"]) == (False, texts)
-        assert made.ledger["rows"].get("not annotated", 0) == documents - texts
+        outcome = merge_folder(tmp_path, {}, section("brat", f"empty_ann: {value}"))
+        assert ("have an empty" in outcome.printed, outcome.ledger["rows"]["merged"]) == (False, texts)
+        assert outcome.ledger["rows"].get("not annotated", 0) == documents - texts
 
 
 def in_pieces(line: re.Match[str]) -> str:
@@ -587,11 +622,11 @@ def test_the_line_that_may_help_is_named(tmp_path: Path, change: Any, line: str 
         if name.endswith(".txt"):
             marks = name.replace(".txt", ".ann")
             changed[name], changed[marks] = change(text, files[marks])
-    made = merge_folder(tmp_path, changed)
-    assert made.status == 1
-    assert [one for one in ("shifted: nearest", "encoding: cp1252", "discontinuous: cover") if one in made.printed] == (
-        [line] if line else []
-    )
+    outcome = merge_folder(tmp_path, changed)
+    assert outcome.status == 1
+    assert [
+        line for line in ("shifted: nearest", "encoding: cp1252", "discontinuous: cover") if line in outcome.printed
+    ] == ([line] if line else [])
 
 
 @pytest.mark.parametrize(
@@ -607,11 +642,11 @@ def test_the_line_that_may_help_is_named(tmp_path: Path, change: Any, line: str 
 )
 def test_files_named_after_splits_are_declared_for_them(tmp_path: Path, names: list[str], splits: list[str]) -> None:
     parts = [sentences()[number :: len(names)] for number in range(len(names))]
-    rows = [jsonl({"text": one.text, "spans": one.objects()} for one in part) for part in parts]
+    rows = [jsonl({"text": sentence.text, "spans": sentence.objects()} for sentence in part) for part in parts]
     files = {f"prodigy/{name}.jsonl": content for name, content in zip(names, rows, strict=True)}
     printed = merge_folder(tmp_path, files).printed
     content = (tmp_path / "assets/prodigy/datasets.yml").read_text()
-    found = {name: re.search(rf"name: {name}\n(?:  .*\n)*?  split: (\w+)", content) for name in names}
-    assert [found[name][1] if found[name] else "auto" for name in names] == splits
+    declared = {name: re.search(rf"name: {name}\n(?:  .*\n)*?  split: (\w+)", content) for name in names}
+    assert [declared[name][1] if declared[name] else "auto" for name in names] == splits
     for split in {*splits} - {"auto"}:
         assert re.search(rf"(?m)^\S+ .* {split}$", printed), "it is said"

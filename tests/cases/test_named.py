@@ -12,7 +12,7 @@ import pytest
 from tests.cases.making import jsonl, merge_folder, sentences, table
 
 ONE = sentences(1)[0]
-TRAIN_DATA = [[one.text, {"entities": one.spans}] for one in sentences()]
+TRAIN_DATA = [[sentence.text, {"entities": sentence.spans}] for sentence in sentences()]
 TOKENS = [{"orth": token, "ner": tag} for token, tag in ONE.tagged]
 HYPERTEXT = {"start": "/p[1]/text()[1]", "end": "/p[1]/text()[1]", "startOffset": 0, "endOffset": 3}
 
@@ -78,9 +78,13 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("k.tsv", tags(("Noa", "B-PER", "B-X"), ("ran", "O", "O")), "columns 2 and 3 have tags"),
     ("k.conll", tags(("Noa", "B-PER", "NN", "B-X"), ("ran", "O", "VB", "O")), "`# global.columns = FORM NER _ _`"),
     ("l.conll", tags(("Noa,B-PER",), ("ran,O",)), "its lines have one column; a line is a token and its tag"),
-    ("m.conll", "".join(f"{one.text[5:]}\n{one.text}\n" for one in sentences()), "the number of columns differs"),
+    (
+        "m.conll",
+        "".join(f"{sentence.text[5:]}\n{sentence.text}\n" for sentence in sentences()),
+        "the number of columns differs",
+    ),
     ("n.tsv", "text\tstart\tend\tlabel\n" + tags((ONE.text, "0", "3", "PER")), "most rows have several words"),
-    ("o.tsv", "".join(f"{one.text}\tnews\n" for one in sentences()), "most rows have several words"),
+    ("o.tsv", "".join(f"{sentence.text}\tnews\n" for sentence in sentences()), "most rows have several words"),
     ("p.tsv", "Ghent\tLOC\nNoa\tPER\n" * 9, "no row is outside (O), and no blank line ends a sentence"),
     (
         "q.tsv",
@@ -136,17 +140,17 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("ah.jsonl", jsonl([{"tokens": [{"text": "Noa", "ner": "O"}]}]), "no text: its keys are tokens)"),
     (
         "ai.py",
-        f"TRAIN_DATA = {[(one.text, {'entities': one.spans}) for one in sentences()]}",
+        f"TRAIN_DATA = {[(sentence.text, {'entities': sentence.spans}) for sentence in sentences()]}",
         "a list of Python's; write it",
     ),
     (
         "aj.txt",
-        str([(one.text, {"entities": one.spans}) for one in sentences()]),
+        str([(sentence.text, {"entities": sentence.spans}) for sentence in sentences()]),
         "a list of Python's; write it as JSON",
     ),
     (
         "ak.conll",
-        str([(one.text, {"entities": one.spans}) for one in sentences()]),
+        str([(sentence.text, {"entities": sentence.spans}) for sentence in sentences()]),
         "a list of Python's; write it as JSON",
     ),
     ("n.jsonl", '{"text": "Noa", "spans": [], "score": Nan}\n', "invalid character (byte 38): 'Nan}"),
@@ -154,21 +158,21 @@ FILES: list[tuple[str, str | bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "said"), FILES, ids=[name for name, *_ in FILES])
-def test_what_is_not_read_is_named(tmp_path: Any, name: str, content: str | bytes, said: str) -> None:
-    made = merge_folder(tmp_path, {f"prodigy/{name}": content})
-    assert (made.status, made.ledger) == (1, None)
-    assert said in " ".join(made.printed.split())
-    assert "To merge it" not in made.printed, "an entry would read nothing"
+@pytest.mark.parametrize(("name", "content", "message"), FILES, ids=[name for name, *_ in FILES])
+def test_what_is_not_read_is_named(tmp_path: Any, name: str, content: str | bytes, message: str) -> None:
+    outcome = merge_folder(tmp_path, {f"prodigy/{name}": content})
+    assert (outcome.status, outcome.ledger) == (1, None)
+    assert message in " ".join(outcome.printed.split())
+    assert "To merge it" not in outcome.printed, "an entry would read nothing"
     entry = f"- {{name: a, path: {name}, labels: [A, PER]}}\n"
     assert merge_folder(tmp_path, {f"prodigy/{name}": content, "prodigy/datasets.yml": entry}).status == 1
 
 
 def test_a_lone_surrogate_is_named_and_costs_its_row(tmp_path: Any) -> None:
-    good = jsonl({"text": one.text, "spans": one.objects()} for one in sentences())
+    good = jsonl({"text": sentence.text, "spans": sentence.objects()} for sentence in sentences())
     bad = r'{"text": "\ud83d Noa", "spans": []}' + "\n"
-    made = merge_folder(tmp_path, {"prodigy/a.jsonl": good + bad})
-    assert made.entities == {"PER": 60, "LOC": 60, "DATE": 60}
+    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": good + bad})
+    assert outcome.entities == {"PER": 60, "LOC": 60, "DATE": 60}
     from labelwise.corpus.tables import read_groups
 
     details = [row["detail"] for group in read_groups(tmp_path / "corpus") for row in group.rows.to_pylist()]
@@ -178,26 +182,32 @@ def test_a_lone_surrogate_is_named_and_costs_its_row(tmp_path: Any) -> None:
 
 
 def test_half_of_the_rows_under_a_key_that_nobody_knows_are_counted(tmp_path: Any) -> None:
-    rows = [{"text": one.text, ("annotation", "spans")[n % 2]: one.objects()} for n, one in enumerate(sentences())]
-    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
-    assert made.ledger
-    assert made.ledger["rows"] == {"merged": 30, "unsupported format": 30}
+    rows = [
+        {"text": sentence.text, ("annotation", "spans")[n % 2]: sentence.objects()}
+        for n, sentence in enumerate(sentences())
+    ]
+    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
+    assert outcome.ledger
+    assert outcome.ledger["rows"] == {"merged": 30, "unsupported format": 30}
 
 
-RELATED = [{"text": one.text, "spans": one.objects(), "relations": [], "answer": "accept"} for one in sentences()]
+RELATED = [
+    {"text": sentence.text, "spans": sentence.objects(), "relations": [], "answer": "accept"}
+    for sentence in sentences()
+]
 
 
 def test_rows_about_relations_are_named_with_the_entry_to_paste(tmp_path: Path) -> None:
-    made = merge_folder(tmp_path, {"prodigy/rel.jsonl": jsonl(row | {"_view_id": "relations"} for row in RELATED)})
-    said = "rel.jsonl, line 1: unsupported interface: it asks about relations; if its spans are complete, add `kind"
-    assert (made.status, said in " ".join(made.printed.split())) == (1, True)
+    outcome = merge_folder(tmp_path, {"prodigy/rel.jsonl": jsonl(row | {"_view_id": "relations"} for row in RELATED)})
+    message = "rel.jsonl, line 1: unsupported interface: it asks about relations; if its spans are complete, add `kind"
+    assert (outcome.status, message in " ".join(outcome.printed.split())) == (1, True)
     entry = "- name: rel\n  path: rel.jsonl\n  labels: [DATE, LOC, PER]\n  kind: complete\n"
-    assert entry in made.printed
+    assert entry in outcome.printed
     assert merge_folder(tmp_path, {"prodigy/datasets.yml": entry}).entities == {"PER": 60, "LOC": 60, "DATE": 60}
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({"spans": [], "_view_id": "choice"}, "unsupported interface: it asks about something other than spans"),
         ({"spans": [{"token_start": 0, "token_end": 1, "label": "PER"}]}, "invalid: PER None None: no start, no end"),
@@ -207,23 +217,25 @@ def test_rows_about_relations_are_named_with_the_entry_to_paste(tmp_path: Path) 
     ],
     ids=["interface", "tokens", "quotes", "number", "order"],
 )
-def test_no_entry_is_advised_for_rows_that_cannot_be_read(tmp_path: Path, row: dict[str, Any], said: str) -> None:
-    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl({"text": one.text, **row} for one in sentences())})
-    assert (made.status, said in " ".join(made.printed.split())) == (1, True)
-    assert "To merge it" not in made.printed
+def test_no_entry_is_advised_for_rows_that_cannot_be_read(tmp_path: Path, row: dict[str, Any], message: str) -> None:
+    outcome = merge_folder(
+        tmp_path, {"prodigy/a.jsonl": jsonl({"text": sentence.text, **row} for sentence in sentences())}
+    )
+    assert (outcome.status, message in " ".join(outcome.printed.split())) == (1, True)
+    assert "To merge it" not in outcome.printed
 
 
 def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:
     files: dict[str, str | bytes] = {}
-    for number, one in enumerate(sentences(3)):
-        files |= {f"prodigy/{number}.txt": one.text, f"prodigy/{number}.ann": "T1\tPER 0 3\tNoa\n"}
+    for number, sentence in enumerate(sentences(3)):
+        files |= {f"prodigy/{number}.txt": sentence.text, f"prodigy/{number}.ann": "T1\tPER 0 3\tNoa\n"}
     printed = " ".join(merge_folder(tmp_path, files).printed.split())
     assert "3 files of brat's: put them, with their texts, into the folder brat beside" in printed
     assert printed.count("isn't declared") == 1
 
 
 @pytest.mark.parametrize(
-    ("text", "annotation", "said"),
+    ("text", "annotation", "message"),
     [
         (
             "ann/{}.txt",
@@ -234,21 +246,21 @@ def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:
         ("{}.txt", "{}.ann", "0.txt: malformed: not utf-8; declare the files' `encoding` in the section brat"),
     ],
 )
-def test_brat_files_that_cannot_be_read_are_named(tmp_path: Any, text: str, annotation: str, said: str) -> None:
+def test_brat_files_that_cannot_be_read_are_named(tmp_path: Any, text: str, annotation: str, message: str) -> None:
     files: dict[str, str | bytes] = {}
     for number in range(3):
         files |= {
             f"brat/{text.format(number)}": b"No\xe4",
             f"brat/{annotation.format(number)}": "T1\tPER 0 3\tNo\xe4\n",
         }
-    assert said in " ".join(merge_folder(tmp_path, files).printed.split())
+    assert message in " ".join(merge_folder(tmp_path, files).printed.split())
 
 
 def test_a_label_of_brats_with_a_blank_is_named(tmp_path: Any) -> None:
     files: dict[str, str | bytes] = {}
-    for number, one in enumerate(sentences(3)):
-        marks = [f"T{n}\t{label} {start} {end}\tx\n" for n, (start, end, label) in enumerate(one.spans)]
-        files[f"brat/{number}.txt"] = one.text
+    for number, sentence in enumerate(sentences(3)):
+        marks = [f"T{n}\t{label} {start} {end}\tx\n" for n, (start, end, label) in enumerate(sentence.spans)]
+        files[f"brat/{number}.txt"] = sentence.text
         files[f"brat/{number}.ann"] = "".join(marks).replace("PER", "Full Name").replace("\tx\n", "\n")
     printed = " ".join(merge_folder(tmp_path, files).printed.split())
     assert "0.ann, line 1: invalid: a blank in a label; write Full_Name: 'T0\\tFull Name 0" in printed
@@ -259,6 +271,6 @@ def test_spans_that_quote_other_words_cannot_be_used(tmp_path: Any) -> None:
         {"text": one.text, "spans": [{"start": 0, "end": end, "label": "PER", "text": one.text[:5]}]}
         for end, one in zip([5, 4] * 30, sentences(), strict=True)
     ]
-    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
-    assert made.ledger
-    assert made.ledger["spans"]["invalid"] == 30
+    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
+    assert outcome.ledger
+    assert outcome.ledger["spans"]["invalid"] == 30

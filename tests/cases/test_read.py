@@ -20,29 +20,32 @@ def tagged(cells: Callable[[int, str, str], Any], separator: str = "\t", head: s
     cells (Callable): return a row's cells for the token's number (from 1), the token and its tag.
     head, before (str): written before all sentences; before each.
     """
-    blocks = ([cells(n, *row) for n, row in enumerate(one.tagged, 1)] for one in sentences())
+    blocks = ([cells(n, *row) for n, row in enumerate(sentence.tagged, 1)] for sentence in sentences())
     return head + "".join(before + table([block], separator) for block in blocks)
 
 
-def moved(one: Sentence, text: str, by: int) -> dict[str, Any]:
-    return {"text": text + one.text, "label": [(start + by, end + by, label) for start, end, label in one.spans]}
+def moved(sentence: Sentence, text: str, by: int) -> dict[str, Any]:
+    return {
+        "text": text + sentence.text,
+        "label": [(start + by, end + by, label) for start, end, label in sentence.spans],
+    }
 
 
-def pairs(one: Sentence) -> str:
-    return " ".join(f"{token}|{tag}" for token, tag in one.tagged)
+def pairs(sentence: Sentence) -> str:
+    return " ".join(f"{token}|{tag}" for token, tag in sentence.tagged)
 
 
-def points(one: Sentence) -> list[dict[str, Any]]:
+def points(sentence: Sentence) -> list[dict[str, Any]]:
     return [
-        {"label": [label], "points": [{"start": start, "end": end - 1, "text": one.text[start:end]}]}
-        for start, end, label in one.spans
+        {"label": [label], "points": [{"start": start, "end": end - 1, "text": sentence.text[start:end]}]}
+        for start, end, label in sentence.spans
     ]
 
 
-def gliners(one: Sentence) -> dict[str, Any]:
-    places = [(n, tag) for n, (_, tag) in enumerate(one.tagged) if tag != "O"]
-    found = [[n, max(m for m, other in places if other[2:] == tag[2:]), tag[2:]] for n, tag in places if tag[0] == "B"]
-    return {"tokenized_text": one.text.split(), "ner": found}
+def gliners(sentence: Sentence) -> dict[str, Any]:
+    places = [(n, tag) for n, (_, tag) in enumerate(sentence.tagged) if tag != "O"]
+    spans = [[n, max(m for m, other in places if other[2:] == tag[2:]), tag[2:]] for n, tag in places if tag[0] == "B"]
+    return {"tokenized_text": sentence.text.split(), "ner": spans}
 
 
 def brackets(n: int, token: str, tag: str) -> list[str]:
@@ -53,13 +56,14 @@ def brackets(n: int, token: str, tag: str) -> list[str]:
 def numbered(cells: Callable[[int, int, str, str], Any], separator: str = "\t") -> str:
     """Like `tagged`, with the sentence's number (from 1) first."""
     blocks = (
-        [cells(number, n, *row) for n, row in enumerate(one.tagged, 1)] for number, one in enumerate(sentences(), 1)
+        [cells(number, n, *row) for n, row in enumerate(sentence.tagged, 1)]
+        for number, sentence in enumerate(sentences(), 1)
     )
     return "".join(table([block], separator) for block in blocks)
 
 
-def on_a_line(one: Sentence) -> str:
-    return f"{one.text}\t{' '.join(tag for _, tag in one.tagged)}\n"
+def on_a_line(sentence: Sentence) -> str:
+    return f"{sentence.text}\t{' '.join(tag for _, tag in sentence.tagged)}\n"
 
 
 def in_bmes(n: int, token: str, tag: str) -> list[str]:
@@ -84,15 +88,15 @@ FILES: dict[str, str | bytes] = {
     "d.tsv": SHEET
     + "".join(
         f"{f'Sentence: {number}' if not n else ''}\t{token}\tNN\t{tag}\n"
-        for number, one in enumerate(sentences(), 1)
-        for n, (token, tag) in enumerate(one.tagged)
+        for number, sentence in enumerate(sentences(), 1)
+        for n, (token, tag) in enumerate(sentence.tagged)
     ),
     "o.tsv": tagged(lambda n, token, tag: (tag, token), head="Tag\tWord\n"),
     "p.tsv": SHEET
     + "".join(
         f"Sentence: {number}\t{token}\tNN\t{tag}\n"
-        for number, one in enumerate(sentences(), 1)
-        for token, tag in one.tagged
+        for number, sentence in enumerate(sentences(), 1)
+        for token, tag in sentence.tagged
     ),
     "e.tsv": tagged(lambda n, token, tag: (token, tag)).replace("wrote", "# segment = 2\nwrote"),
     "f.tsv": tagged(lambda n, token, tag: (token, f"{tag[2:]}-{tag[0]}" if tag != "O" else tag)),
@@ -104,9 +108,9 @@ FILES: dict[str, str | bytes] = {
         before="# sent_id = 0\n",
     ),
     "k.conll": tagged(brackets, " ", before="#begin document (d0); part 000\n"),
-    "l.iob": "".join(pairs(one) + "\n" for one in sentences()),
+    "l.iob": "".join(pairs(sentence) + "\n" for sentence in sentences()),
     "m.iob2": tagged(lambda n, token, tag: (token, tag), "|"),
-    "n.iob": "".join(pairs(one).replace("|", "|NN|") + "\n" for one in sentences()),
+    "n.iob": "".join(pairs(sentence).replace("|", "|NN|") + "\n" for sentence in sentences()),
     "r.tsv": tagged(lambda n, token, tag: (str(n - 1), token, tag)),
     "s.conll": numbered(lambda number, n, token, tag: (f"doc{number // 7}", token, tag)),
     "t.tsv": WEBANNO_2 + numbered(lambda number, n, token, tag: (f"{number}-{n}", token, tag, "_", "")),
@@ -129,52 +133,64 @@ FILES: dict[str, str | bytes] = {
     "q.tsv": tagged(lambda n, token, tag: (str(n), f'"{token}"', f'"{tag}"'), head='"n"\t"word"\t"tag"\n'),
     "eng.testa": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
     # rows of JSON
-    "a.jsonl": jsonl({"text": one.text, "entities": one.objects()} for one in sentences()),
-    "b.json": json.dumps([[one.text, {"entities": one.spans}] for one in sentences()]),
-    "c.jsonl": jsonl([one.text, {"entities": one.spans}] for one in sentences()),
-    "d.json": jsonl({"id": 1, "text": one.text, "label": one.spans, "Comments": []} for one in sentences()),
-    "e.jsonl": json.dumps([{"text": one.text, "spans": one.objects()} for one in sentences()], indent=1),
-    "f.jsonl": jsonl({"content": one.text, "annotation": points(one), "extras": None} for one in sentences()),
-    "g.json": json.dumps([gliners(one) for one in sentences()]),
+    "a.jsonl": jsonl({"text": sentence.text, "entities": sentence.objects()} for sentence in sentences()),
+    "b.json": json.dumps([[sentence.text, {"entities": sentence.spans}] for sentence in sentences()]),
+    "c.jsonl": jsonl([sentence.text, {"entities": sentence.spans}] for sentence in sentences()),
+    "d.json": jsonl(
+        {"id": 1, "text": sentence.text, "label": sentence.spans, "Comments": []} for sentence in sentences()
+    ),
+    "e.jsonl": json.dumps([{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()], indent=1),
+    "f.jsonl": jsonl(
+        {"content": sentence.text, "annotation": points(sentence), "extras": None} for sentence in sentences()
+    ),
+    "g.json": json.dumps([gliners(sentence) for sentence in sentences()]),
     "h.jsonl": jsonl(map(gliners, sentences())),
     "i.jsonl": jsonl(
-        {"text": one.text, "spans": [span | {"start": float(span["start"])} for span in one.objects()]}
-        for one in sentences()
+        {"text": sentence.text, "spans": [span | {"start": float(span["start"])} for span in sentence.objects()]}
+        for sentence in sentences()
     ),
     "j.jsonl": jsonl(
-        {"text": one.text, "ents": one.objects(), "sents": [{"start": 0, "end": 9}]} for one in sentences()
+        {"text": sentence.text, "ents": sentence.objects(), "sents": [{"start": 0, "end": 9}]}
+        for sentence in sentences()
     ),
     "k.jsonl": jsonl(
-        {"text": one.text, ("entities", "spans")[n % 2]: one.objects()} for n, one in enumerate(sentences())
+        {"text": sentence.text, ("entities", "spans")[n % 2]: sentence.objects()}
+        for n, sentence in enumerate(sentences())
     ),
-    "a.ndjson": jsonl({"text": one.text, "spans": one.objects()} for one in sentences()),
+    "a.ndjson": jsonl({"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()),
     "r.jsonl": jsonl(
-        {"tokens": one.text.split(), "ner_tags": [tag for _, tag in one.tagged], "langs": ["en"], "spans": ["PER: x"]}
-        for one in sentences()
+        {
+            "tokens": sentence.text.split(),
+            "ner_tags": [tag for _, tag in sentence.tagged],
+            "langs": ["en"],
+            "spans": ["PER: x"],
+        }
+        for sentence in sentences()
     ),
-    "q.jsonl": jsonl({"text": one.text, "spans": one.spans} for one in sentences()),
+    "q.jsonl": jsonl({"text": sentence.text, "spans": sentence.spans} for sentence in sentences()),
     # doccano's, in UTF-16 code units, and in what readers see as characters
-    "l.jsonl": jsonl(moved(one, *((EMOJI, 5) if n % 2 else ("", 0))) for n, one in enumerate(sentences())),
-    "m.jsonl": jsonl(moved(one, FIREFIGHTER, 8) for one in sentences()),
-    "n.jsonl": jsonl(moved(one, FIREFIGHTER, 2) for one in sentences()),
-    "o.jsonl": jsonl(moved(one, EMOJI, 3) for one in sentences()),
-    "p.jsonl": jsonl([moved(sentences()[0], EMOJI, 5)] + [moved(one, "", 0) for one in sentences()[1:]]),
+    "l.jsonl": jsonl(moved(sentence, *((EMOJI, 5) if n % 2 else ("", 0))) for n, sentence in enumerate(sentences())),
+    "m.jsonl": jsonl(moved(sentence, FIREFIGHTER, 8) for sentence in sentences()),
+    "n.jsonl": jsonl(moved(sentence, FIREFIGHTER, 2) for sentence in sentences()),
+    "o.jsonl": jsonl(moved(sentence, EMOJI, 3) for sentence in sentences()),
+    "p.jsonl": jsonl([moved(sentences()[0], EMOJI, 5)] + [moved(sentence, "", 0) for sentence in sentences()[1:]]),
 }
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_each_has_all_its_spans(tmp_path: Any, name: str) -> None:
     path = write(tmp_path / (name if "." in name else f"a.{name}"), FILES[name])
-    tasks = [one for one in read_items(path) if isinstance(one, Task)]
-    found = [
+    tasks = [item for item in read_items(path) if isinstance(item, Task)]
+    read = [
         (
             task.text.removeprefix(EMOJI).removeprefix(FIREFIGHTER),
             [(task.text[s.start : s.end], s.label) for s in task.spans],
         )
         for task in tasks
     ]
-    assert found == [
-        (one.text, [(one.text[start:end], label) for start, end, label in one.spans]) for one in sentences()
+    assert read == [
+        (sentence.text, [(sentence.text[start:end], label) for start, end, label in sentence.spans])
+        for sentence in sentences()
     ]
     assert not any(task.unusable for task in tasks)
 
@@ -223,7 +239,8 @@ def test_offsets_are_read_as_their_entry_says(
 
 def test_an_entry_says_that_ends_are_inclusive(tmp_path: Any) -> None:
     rows = [
-        {"text": one.text, "label": [(start, end - 1, label) for start, end, label in one.spans]} for one in sentences()
+        {"text": sentence.text, "label": [(start, end - 1, label) for start, end, label in sentence.spans]}
+        for sentence in sentences()
     ]
     entry = "- {name: a, path: %s, labels: [PER, LOC, DATE], offsets: inclusive}\n"
     files: dict[str, str | bytes] = {"prodigy/a.jsonl": jsonl(rows), "prodigy/datasets.yml": entry % "a.jsonl"}
@@ -233,17 +250,17 @@ def test_an_entry_says_that_ends_are_inclusive(tmp_path: Any) -> None:
 
 
 def test_offsets_of_bytes_are_read_by_the_mentions(tmp_path: Any) -> None:
-    made = merge_folder(tmp_path, dict(brat_in_bytes()))
-    assert made.entities == ALL
-    assert "reading: bytes" in made.printed
+    outcome = merge_folder(tmp_path, dict(brat_in_bytes()))
+    assert outcome.entities == ALL
+    assert "reading: bytes" in outcome.printed
 
 
 def brat_in_bytes() -> Iterator[tuple[str, str]]:
-    for number, one in enumerate(sentences()):
-        text, before = f"Über München: {one.text}", len("Über München: ".encode())
+    for number, sentence in enumerate(sentences()):
+        text, before = f"Über München: {sentence.text}", len("Über München: ".encode())
         lines = [
-            f"T{n}\t{label} {start + before} {end + before}\t{one.text[start:end]}\n"
-            for n, (start, end, label) in enumerate(one.spans, 1)
+            f"T{n}\t{label} {start + before} {end + before}\t{sentence.text[start:end]}\n"
+            for n, (start, end, label) in enumerate(sentence.spans, 1)
         ]
         yield f"brat/{number}.txt", text
         yield f"brat/{number}.ann", "".join(lines)
@@ -254,32 +271,34 @@ def test_tags_without_a_label_have_the_one_that_is_declared(tmp_path: Any) -> No
     assert "its tags, such as B and I, have no label; declare the one" in merge_folder(tmp_path / "none", files).printed
     for labels, entities in (("THING", {"THING": 180}), ("A, B", {})):
         files["prodigy/datasets.yml"] = f"- {{name: a, path: a.tsv, labels: [{labels}]}}\n"
-        made = merge_folder(tmp_path / labels, files)
-        assert made.entities == entities
-        assert ("its tags, such as B and I, have no label" in made.printed) is not bool(entities)
+        outcome = merge_folder(tmp_path / labels, files)
+        assert outcome.entities == entities
+        assert ("its tags, such as B and I, have no label" in outcome.printed) is not bool(entities)
 
 
-def webanno(one: Sentence, labels: tuple[str, ...]) -> str:
+def webanno(sentence: Sentence, labels: tuple[str, ...]) -> str:
     lines, place = [], 0
-    for n, (token, tag) in enumerate(one.tagged, 1):
+    for n, (token, tag) in enumerate(sentence.tagged, 1):
         value = f"{tag[2:]}[{labels.index(tag[2:]) + 1}]" if tag[2:] in labels else "_"
         lines.append(f"1-{n}\t{place}-{place + len(token)}\t{token}\t{value}\t\n")
         place += len(token) + 1
     head = "#FORMAT=WebAnno TSV 3.3\n#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|value\n\n\n"
-    return f"{head}#Text={one.text}\n{''.join(lines)}"
+    return f"{head}#Text={sentence.text}\n{''.join(lines)}"
 
 
 def test_inceptions_curation_decides(tmp_path: Any) -> None:
     entry = "- name: a\n  path: [export/annotation/*/*.tsv, export/curation/*/*.tsv]\n  labels: [PER, LOC, DATE]\n"
     files: dict[str, str | bytes] = {"prodigy/datasets.yml": entry}
-    for number, one in enumerate(sentences()):
+    for number, sentence in enumerate(sentences()):
         for who in ("ann", "bob"):
-            files[f"prodigy/export/annotation/{number}.txt/{who}.tsv"] = webanno(one, ("LOC",))
-        files[f"prodigy/export/curation/{number}.txt/CURATION_USER.tsv"] = webanno(one, ("PER", "LOC", "DATE"))
+            files[f"prodigy/export/annotation/{number}.txt/{who}.tsv"] = webanno(sentence, ("LOC",))
+        files[f"prodigy/export/curation/{number}.txt/CURATION_USER.tsv"] = webanno(sentence, ("PER", "LOC", "DATE"))
     assert merge_folder(tmp_path, files).entities == ALL
 
 
 def test_doccanos_offsets_are_read_by_the_words_where_they_end(tmp_path: Any) -> None:
     assert merge_folder(tmp_path, {"prodigy/a.jsonl": FILES["l.jsonl"]}).entities == ALL
-    plain = merge_folder(tmp_path / "plain", {"prodigy/a.jsonl": jsonl(moved(one, "", 0) for one in sentences())})
+    plain = merge_folder(
+        tmp_path / "plain", {"prodigy/a.jsonl": jsonl(moved(sentence, "", 0) for sentence in sentences())}
+    )
     assert plain.entities == ALL

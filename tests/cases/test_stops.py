@@ -9,7 +9,7 @@ from tests.clone import Clone
 
 
 def write_rows(root: Path, early: int) -> None:
-    rows = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
     for row in rows:
         row["spans"] = [span | {"end": span["end"] - early} for span in row["spans"]]
     (root / "assets/prodigy/all.jsonl").write_text(jsonl(rows))

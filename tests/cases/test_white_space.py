@@ -48,7 +48,7 @@ def test_two_exports_of_the_same_texts_are_joined(tmp_path, way):
     ids=["inserted", "replaced", "swapped", "two replaced", "two at the end", "a digit"],
 )
 def test_texts_that_were_corrected_in_one_data_set_are_told_of(tmp_path, correct, shown):
-    rows = [{"text": one.text, "spans": one.objects()[:1], "answer": "accept"} for one in sentences()]
+    rows = [{"text": sentence.text, "spans": sentence.objects()[:1], "answer": "accept"} for sentence in sentences()]
     others = []
     for row in rows:
         text = correct(row["text"])
@@ -58,10 +58,10 @@ def test_texts_that_were_corrected_in_one_data_set_are_told_of(tmp_path, correct
     files = {"prodigy/person.jsonl": jsonl(rows), "prodigy/place.jsonl": jsonl(others)}
     done = merge_folder(tmp_path, files)
     differ = sum(one["text"] != other["text"] for one, other in zip(rows, others, strict=True))
-    told = f"{differ} texts of 'person' and 'place' differ by one edit"
+    message = f"{differ} texts of 'person' and 'place' differ by one edit"
     assert done.status == 0
     assert differ > 3
-    assert (told in " ".join(done.printed.split())) == bool(shown)
+    assert (message in " ".join(done.printed.split())) == bool(shown)
     assert done.printed.count(str(shown)) == (differ if shown else 0), done.printed
     again = merge_folder(tmp_path / "one", {"prodigy/all.jsonl": jsonl([*rows, *others])})
     assert "differ by one character" not in again.printed, "its annotators had both"

@@ -156,7 +156,7 @@ def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noi
 
 
 def test_what_is_not_there_is_said_before_anything_is_trained(noisy, tmp_path, monkeypatch):
-    monkeypatch.setattr(folds_module, "train_once", lambda *given, **options: pytest.fail("trained"))
+    monkeypatch.setattr(folds_module, "train_once", lambda *args, **options: pytest.fail("trained"))
     corpus = Path(shutil.copytree(noisy / "corpus", tmp_path / "corpus"))
     spans, recipe = corpus / "spans.parquet", TrainingConfig(CPU, corpus)
     with pytest.raises(InputError, match=r"folds 1: give at least 2, in the section `check` of project\.yml"):

@@ -30,13 +30,13 @@ def stored(folder, *texts: tuple[str, list[tuple[int, int, str]], dict]) -> list
     return list(read_stored_docs(folder / "a.spacy"))
 
 
-def found(tmp_path, *texts, prediction=None) -> list[Correction]:
+def find_in(tmp_path, *texts, prediction=None) -> list[Correction]:
     docs = stored(tmp_path, *texts)
     return list(find_corrections(docs[-1], count(docs, LABELS), prediction))
 
 
 def summary(corrections: list[Correction]) -> list[tuple]:
-    return [(one.kind, one.current, one.proposed) for one in corrections]
+    return [(correction.kind, correction.current, correction.proposed) for correction in corrections]
 
 
 @pytest.mark.parametrize(
@@ -53,15 +53,15 @@ def summary(corrections: list[Correction]) -> list[tuple]:
     ],
 )
 def test_the_forms_say_what_contradicts_them(last, expected, tmp_path):
-    corrections = found(tmp_path, *CAT * 5, *DOG * 5, last)
+    corrections = find_in(tmp_path, *CAT * 5, *DOG * 5, last)
     assert sorted(summary(corrections), key=str) == sorted(expected, key=str)
-    assert all(one.score > 0 for one in corrections)
+    assert all(correction.score > 0 for correction in corrections)
 
 
 def test_the_occurrence_itself_is_not_counted(tmp_path):
-    (left_out,) = found(tmp_path, *CAT * 3, ("a cat", [], {}))
+    (left_out,) = find_in(tmp_path, *CAT * 3, ("a cat", [], {}))
     assert left_out.proposed == (1, 2, 0)
-    (marked,) = found(tmp_path, *[("the cat sat", [], {})] * 3, ("a cat", [(1, 2, "A")], {}))
+    (marked,) = find_in(tmp_path, *[("the cat sat", [], {})] * 3, ("a cat", [(1, 2, "A")], {}))
     assert (marked.current, marked.proposed) == ((1, 2, 0), None)
     assert left_out.score == pytest.approx(marked.score) == pytest.approx(np.log(3.5 / 0.5))
 
@@ -103,20 +103,20 @@ def test_a_spans_probability_is_that_of_decoding():
     ],
 )
 def test_a_prediction_counts_where_the_forms_say_nothing(spans, unknown, thinks, expected, tmp_path):
-    corrections = found(tmp_path, ("one two three", spans, unknown), prediction=prediction(3, *thinks))
+    corrections = find_in(tmp_path, ("one two three", spans, unknown), prediction=prediction(3, *thinks))
     assert summary(corrections) == expected
 
 
 def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
     spans = [(1, 2, "A")]
-    (wrong,) = found(tmp_path, ("one owl", spans, {}), prediction=prediction(2))
+    (wrong,) = find_in(tmp_path, ("one owl", spans, {}), prediction=prediction(2))
     thinks = prediction(2, (1, 2, 1))
     log_p = thinks._log_p
     log_p[1, 1] = np.log([0.2, 0.05, 0.05, 0.05, 0.65])
     thinks = OutOfFold(log_p, decode(log_p, [2])[0], range(len(LABELS)))
     (out, begin, _, _, unit), (out_1, _, _, last, unit_1) = np.exp(log_p[:, 1])  # of all ways to tag two words
     p = (out + unit) * unit_1 / ((out + unit) * (out_1 + unit_1) + begin * last)
-    (other,) = found(tmp_path, ("one owl", spans, {}), prediction=thinks)
+    (other,) = find_in(tmp_path, ("one owl", spans, {}), prediction=thinks)
     assert (other.kind, other.proposed) == ("wrong label", (1, 2, 1))
     assert other.score == pytest.approx(np.log(p / (1 - p)), abs=0.01)
     assert other.score < wrong.score
@@ -125,15 +125,17 @@ def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
 def test_with_a_prediction_a_form_that_is_marked_here_alone_is_no_evidence_of_its_own(tmp_path):
     others, last = [("an owl sat", [], {})] * 20, ("one owl", [(1, 2, "A")], {})
     thinks = prediction(2)
-    (alone,) = found(tmp_path, *others, last, prediction=thinks)
+    (alone,) = find_in(tmp_path, *others, last, prediction=thinks)
     assert alone.score == pytest.approx(thinks.log_odds(None, (1, 2, 0)))
-    (twice,) = found(tmp_path, *others, ("my owl", [(1, 2, "A")], {}), last, prediction=thinks)
+    (twice,) = find_in(tmp_path, *others, ("my owl", [(1, 2, "A")], {}), last, prediction=thinks)
     assert twice.score == pytest.approx(alone.score + np.log(20.5 / 1.5), abs=0.01)
 
 
 def test_what_is_marked_several_times_in_a_text_was_hardly_marked_by_mistake(tmp_path):
     others = [("an owl sat", [], {})] * 20
-    many = found(tmp_path, *others, ("owl owl owl", [(n, n + 1, "A") for n in range(3)], {}), prediction=prediction(3))
-    few = found(tmp_path, *others, ("owl owl", [(0, 1, "A"), (1, 2, "A")], {}), prediction=prediction(2))
+    many = find_in(
+        tmp_path, *others, ("owl owl owl", [(n, n + 1, "A") for n in range(3)], {}), prediction=prediction(3)
+    )
+    few = find_in(tmp_path, *others, ("owl owl", [(0, 1, "A"), (1, 2, "A")], {}), prediction=prediction(2))
     words = np.log(20.5 / 1.5) - np.log(20.5 / 2.5)
     assert few[0].score - many[0].score == pytest.approx(np.log(3 / 2) + words, abs=0.01)

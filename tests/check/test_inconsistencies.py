@@ -16,11 +16,11 @@ def number(times: str) -> int:
 
 def inconsistencies(tmp_path, *texts) -> dict:
     docs = stored(tmp_path, *texts)
-    found = Inconsistencies(count(docs, LABELS))
+    inconsistencies = Inconsistencies(count(docs, LABELS))
     for doc in docs:
-        found.count(doc)
+        inconsistencies.count(doc)
     listed = {}
-    for row in (row for doc in docs for row in found.find(CheckedDoc("train", doc))):
+    for row in (row for doc in docs for row in inconsistencies.find(CheckedDoc("train", doc))):
         word, what, label, inside, outside = WHY.fullmatch(row.why).groups()
         listed.setdefault((label, what, word), (number(inside), number(outside), []))[2].append(row)
     return listed

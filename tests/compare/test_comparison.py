@@ -65,9 +65,9 @@ def join(both, *parts):
     for files in zip(both, *parts, strict=True):
         opened = [parquet.ParquetFile(file) for file in files[1:]]
         with parquet.ParquetWriter(files[0], opened[0].schema_arrow) as writer:
-            for one in opened:
-                for number in range(one.num_row_groups):
-                    writer.write_table(one.read_row_group(number))
+            for table in opened:
+                for number in range(table.num_row_groups):
+                    writer.write_table(table.read_row_group(number))
     return both
 
 
@@ -83,15 +83,15 @@ def test_hand_counted():
     golds = {"1": [A, B], "2": [A], "3": [B]}
     base = [make_doc("1", [A], golds["1"]), make_doc("2", [], golds["2"]), make_doc("3", [A2], golds["3"])]
     other = [make_doc("1", [A, B], golds["1"]), make_doc("2", [A], golds["2"]), make_doc("3", [B], golds["3"])]
-    made = compare_docs(main=base, branch=other)
-    assert (made.revisions, made.texts, made.gold_differs) == (["main", "branch"], 3, 0)
-    assert made.labels["A"].f == {"main": f(1, 2, 2), "branch": 1.0}
-    assert made.labels["B"].f == {"main": 0.0, "branch": 1.0}
-    assert made.micro.f == {"main": f(1, 2, 4), "branch": 1.0}
-    assert made.macro.f == {"main": 0.25, "branch": 1.0}
-    assert [made.labels["A"].support, made.labels["B"].support, made.micro.support] == [2, 2, 4]
-    assert made.labels["B"].changes["branch"].difference == 1.0
-    assert made.labels["A"].changes["branch"].difference == 0.5
+    comparison = compare_docs(main=base, branch=other)
+    assert (comparison.revisions, comparison.texts, comparison.gold_differs) == (["main", "branch"], 3, 0)
+    assert comparison.labels["A"].f == {"main": f(1, 2, 2), "branch": 1.0}
+    assert comparison.labels["B"].f == {"main": 0.0, "branch": 1.0}
+    assert comparison.micro.f == {"main": f(1, 2, 4), "branch": 1.0}
+    assert comparison.macro.f == {"main": 0.25, "branch": 1.0}
+    assert [comparison.labels["A"].support, comparison.labels["B"].support, comparison.micro.support] == [2, 2, 4]
+    assert comparison.labels["B"].changes["branch"].difference == 1.0
+    assert comparison.labels["A"].changes["branch"].difference == 0.5
 
 
 def random_docs(quality, count):
@@ -118,19 +118,19 @@ def test_spans_are_those_of_the_docs_and_counted_as_each_is_scored():
     for doc in docs:
         gold, predicted = doc.scored(doc.gold), doc.scored(doc.predicted)
         for label, row in zip("ABC", count_against(read[doc.key], read[doc.key], "ABC").tolist(), strict=True):
-            kept = (gold & predicted, predicted, gold)
-            assert row == [sum(span[2] == label for span in spans) for spans in kept]
+            sets = (gold & predicted, predicted, gold)
+            assert row == [sum(span[2] == label for span in spans) for spans in sets]
 
 
 def test_a_real_difference_is_found_and_its_sign_is_right_and_equal_results_differ_by_nothing():
     base, other = random_docs(0.5, 150), random_docs(0.9, 150)
-    made = compare(
+    comparison = compare(
         [make_results(name, docs, weights="w") for name, docs in (("main", base), ("branch", other), ("same", base))]
     )
-    change = made.micro.changes["branch"]
+    change = comparison.micro.changes["branch"]
     assert 0 < change.low < change.difference < change.high
     assert change.significant
-    for row in (*made.labels.values(), made.micro, made.macro):
+    for row in (*comparison.labels.values(), comparison.micro, comparison.macro):
         assert row.changes["same"] == Change(0.0, 0.0, 0.0)
     back = compare_docs(branch=other, main=base).micro.changes["main"]
     assert back.difference == -change.difference
@@ -138,15 +138,15 @@ def test_a_real_difference_is_found_and_its_sign_is_right_and_equal_results_diff
 
 
 def test_an_interval_of_few_texts_ends_at_differences_that_can_be():
-    made = compare_docs(main=random_docs(0.2, 6), branch=random_docs(1.0, 6))
-    assert max(one.changes["branch"].high for one in (*made.labels.values(), made.micro)) == 1
+    comparison = compare_docs(main=random_docs(0.2, 6), branch=random_docs(1.0, 6))
+    assert max(score.changes["branch"].high for score in (*comparison.labels.values(), comparison.micro)) == 1
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_documents_of_the_last_revision_are_the_units_and_texts_where_its_tables_have_none(known):
     """A document's ten texts are equal, so intervals over texts are narrower by sqrt(10)."""
     texts = {"main": random_docs(0.6, 20), "branch": random_docs(0.8, 20)}
-    made = []
+    comparisons = []
     for times in (1, 10):
         some = {
             name: keyed([msgspec.structs.replace(doc, unit=f"{doc.key}") for doc in docs for _ in range(times)])
@@ -156,12 +156,14 @@ def test_documents_of_the_last_revision_are_the_units_and_texts_where_its_tables
         if not known:
             file = results[-1].tables.texts
             write_table(read_table(file).drop_columns(["unit"]), file)
-        made.append(compare(results))
-    one, ten = (each.micro.changes["branch"] for each in made)
+        comparisons.append(compare(results))
+    one, ten = (comparison.micro.changes["branch"] for comparison in comparisons)
     wide, narrow = one.high - one.low, ten.high - ten.low
-    assert [each.units for each in made] == ([20, 20] if known else [20, 200])
+    assert [comparison.units for comparison in comparisons] == ([20, 20] if known else [20, 200])
     assert narrow == pytest.approx(wide) if known else narrow < 0.4 * wide
-    assert [notes(each)[0] for each in made][1] == f"200 texts{' of 20 documents' * known}, gold of branch"
+    assert [notes(comparison)[0] for comparison in comparisons][
+        1
+    ] == f"200 texts{' of 20 documents' * known}, gold of branch"
 
 
 def test_of_many_labels_more_than_an_interval_without_0_is_asked_for():
@@ -170,19 +172,19 @@ def test_of_many_labels_more_than_an_interval_without_0_is_asked_for():
         compare([make_results(name, docs, names, weights="w") for name, docs in some.items()])
         for names in ("B", ["B", *map(str, range(30))])
     )
-    one, other = (made.labels["B"].changes["branch"] for made in (alone, beside))
-    assert other.low < 0 < one.low
-    assert (one.significant, other.significant, beside.micro.changes["branch"].significant) == (True, False, True)
+    single, other = (comparison.labels["B"].changes["branch"] for comparison in (alone, beside))
+    assert other.low < 0 < single.low
+    assert (single.significant, other.significant, beside.micro.changes["branch"].significant) == (True, False, True)
 
 
 def test_the_gold_and_the_coverage_of_the_last_revision_count():
-    made = compare_docs(main=[make_doc("1", [A2], [A2])], branch=[make_doc("1", [B], [B])])
-    assert (made.micro.f, made.gold_differs) == ({"main": 0.0, "branch": 1.0}, 1)
+    comparison = compare_docs(main=[make_doc("1", [A2], [A2])], branch=[make_doc("1", [B], [B])])
+    assert (comparison.micro.f, comparison.gold_differs) == ({"main": 0.0, "branch": 1.0}, 1)
     unknown, known = [make_doc("1", [A], [], uncovered={"A": "none"})], [make_doc("1", [A], [])]
-    made = compare_docs(branch=known, main=unknown)
-    assert made.labels["A"].f == {"main": None, "branch": None}
-    assert made.labels["A"].changes["main"] == Change()
-    assert made.gold_differs == 1
+    comparison = compare_docs(branch=known, main=unknown)
+    assert comparison.labels["A"].f == {"main": None, "branch": None}
+    assert comparison.labels["A"].changes["main"] == Change()
+    assert comparison.gold_differs == 1
     assert compare_docs(main=unknown, branch=known).labels["A"].f == {"main": 0.0, "branch": 0.0}
 
 
@@ -194,20 +196,20 @@ def test_of_dev_and_test_those_of_test_are_compared_and_spans_of_either_are_list
         tables = Tables.of(Path(mkdtemp(dir=FOLDER.name)))
         write_rows(((doc, {}) for doc in docs), "test", ["A", "B"], tables, dev=dev)
         revisions.append(Revision(name, measure(tables, ["A", "B"], "test"), tables))
-    made = compare(revisions)
-    assert (made.texts, made.micro.f, made.micro.support) == (1, {"main": 0.0, "branch": 1.0}, 1)
-    assert [(one.change, one.text) for one in changed_spans(*revisions)] == [("fixed", "1")]
-    assert [(one.change, one.text) for one in changed_spans(*revisions, dev=True)] == [("new", "0")]
+    comparison = compare(revisions)
+    assert (comparison.texts, comparison.micro.f, comparison.micro.support) == (1, {"main": 0.0, "branch": 1.0}, 1)
+    assert [(change.change, change.text) for change in changed_spans(*revisions)] == [("fixed", "1")]
+    assert [(change.change, change.text) for change in changed_spans(*revisions, dev=True)] == [("new", "0")]
 
 
 def test_labels_that_one_revision_has_alone():
     base = [make_doc("1", [A, B], [A, B], uncovered={"C": "none"})]
     other = [make_doc("1", [A], [A])]
-    made = compare([make_results("main", base, "ABC"), make_results("branch", other, "AD")])
-    assert list(made.labels) == ["A"]
-    assert made.only == {"main": ["B", "C"], "branch": ["D"]}
-    assert made.gold_differs == 0
-    assert made.micro.f == {"main": 1.0, "branch": 1.0}
+    comparison = compare([make_results("main", base, "ABC"), make_results("branch", other, "AD")])
+    assert list(comparison.labels) == ["A"]
+    assert comparison.only == {"main": ["B", "C"], "branch": ["D"]}
+    assert comparison.gold_differs == 0
+    assert comparison.micro.f == {"main": 1.0, "branch": 1.0}
     with pytest.raises(InputError, match="main, branch: there is no label that all of them have"):
         compare([make_results("main", base, "AB"), make_results("branch", [], "C")])
     for names in (["main"], ["main", "main"], []):
@@ -219,13 +221,13 @@ def test_labels_that_one_revision_has_alone():
 def test_test_sets_that_differ_are_compared_on_what_is_common_and_that_is_said():
     base = [make_doc(key, [A], [A]) for key in "1245"]
     other = [make_doc(key, [] if key in "34" else [A], [A]) for key in "2346"]
-    made = compare_docs(main=base, branch=other)
-    assert made.texts == 2
-    assert made.micro.f == {"main": 1.0, "branch": f(1, 1, 2)}
-    said = [note for note in notes(made) if "test sets differ" in note]
-    assert said == [
+    comparison = compare_docs(main=base, branch=other)
+    assert comparison.texts == 2
+    assert comparison.micro.f == {"main": 1.0, "branch": f(1, 1, 2)}
+    matching = [note for note in notes(comparison) if "test sets differ" in note]
+    assert matching == [
         f"The test sets differ: 2 texts of {name} left out, because other revisions lack them"
-        for name in made.revisions
+        for name in comparison.revisions
     ]
     with pytest.raises(InputError, match="no text that all of them have"):
         compare_docs(main=base[:1], branch=other)
@@ -237,10 +239,10 @@ def test_pipelines_that_were_trained_on_their_test_sets_or_may_have_been_are_nam
     results = [make_results(name, docs) for name in ("old", "main", "leaky")]
     results[1].metrics.seen = Seen(0, 0.5)
     results[2].metrics.seen = Seen(9, 0.25)
-    said = [note for note in notes(compare(results)) if "training data" in note or "train or dev set" in note]
-    assert said[0].startswith("old: Unknown whether some of the 10 texts were in the training data")
-    assert said[1].startswith("leaky: 9 of 10 texts were in the pipeline's train or dev set")
-    assert said[1].endswith("without them 0.250")
+    matching = [note for note in notes(compare(results)) if "training data" in note or "train or dev set" in note]
+    assert matching[0].startswith("old: Unknown whether some of the 10 texts were in the training data")
+    assert matching[1].startswith("leaky: 9 of 10 texts were in the pipeline's train or dev set")
+    assert matching[1].endswith("without them 0.250")
 
 
 def test_what_is_fixed_and_what_is_new_is_listed_span_by_span():
@@ -297,18 +299,18 @@ SEEDS = [better_docs((1, 1, 2, 1)), better_docs((1, 2, 1, 1, 1)), better_docs((1
     ],
 )
 def test_a_star_needs_the_variance_between_seeds_unless_no_training_lies_between(seeds, weights, undertrained, why):
-    made = compare(
+    comparison = compare(
         [
             make_results(name, better_docs(right), weights=own, **more)
             for name, right, own, more in zip(("main", "branch"), (WEAK, STRONG), weights, seeds, strict=True)
         ],
         undertrained,
     )
-    assert made.micro.changes["branch"].low > 0
-    assert stars(made) == {why is None}
-    said = [one for one in notes(made) if "has no star" in one]
-    assert [why in one for one in said] == [True] * (why is not None)
-    shared = any("the variance between seeds serves both" in one for one in notes(made))
+    assert comparison.micro.changes["branch"].low > 0
+    assert stars(comparison) == {why is None}
+    matching = [note for note in notes(comparison) if "has no star" in note]
+    assert [why in note for note in matching] == [True] * (why is not None)
+    shared = any("the variance between seeds serves both" in note for note in notes(comparison))
     assert shared == any(seeds)
 
 
@@ -330,7 +332,7 @@ def test_an_interval_has_the_variance_of_texts_and_that_between_seeds():
         means = [statistics.mean(f1([doc for doc in docs if doc.key != left_out]) for docs in side) for side in sides]
         return means[1] - means[0]
 
-    made = compare(
+    comparison = compare(
         [make_results(name, side[0], "A", seeds=side) for name, side in zip(("main", "branch"), sides, strict=True)]
     )
     gaps = [difference(f"{n:02}") - difference() for n in range(20)]
@@ -339,14 +341,14 @@ def test_an_interval_has_the_variance_of_texts_and_that_between_seeds():
     runs = squares / 3 * (1 / 2 + 1 / 3)
     of_texts, of_runs = (scipy.stats.t.ppf(0.975, degrees) * math.sqrt(v) for degrees, v in ((19, texts), (3, runs)))
     half = math.hypot(of_texts, of_runs)
-    change = made.micro.changes["branch"]
+    change = comparison.micro.changes["branch"]
     assert change.difference == pytest.approx(difference())
     assert [change.low, change.high] == pytest.approx([difference() - half, difference() + half], abs=0.001)
-    assert made.micro.f == {
+    assert comparison.micro.f == {
         name: pytest.approx(statistics.mean(map(f1, side)))
         for name, side in zip(("main", "branch"), sides, strict=True)
     }
-    assert any(one == "Trainings: main 2, branch 3. F1 is the mean over seeds" for one in notes(made))
+    assert any(note == "Trainings: main 2, branch 3. F1 is the mean over seeds" for note in notes(comparison))
 
 
 @pytest.mark.guarantee("intervals")
@@ -360,24 +362,24 @@ def test_equal_pipelines_get_a_star_in_five_of_a_hundred_comparisons(texts, trai
 
 def test_two_pipelines_whose_seeds_differ_as_much_as_they_do_have_no_star():
     side = [better_docs(1), better_docs(3)]
-    made = compare([make_results("main", side[0], seeds=side), make_results("branch", side[1], seeds=side[::-1])])
-    assert stars(made) == {False}
-    assert made.micro.changes["branch"].difference == 0
+    comparison = compare([make_results("main", side[0], seeds=side), make_results("branch", side[1], seeds=side[::-1])])
+    assert stars(comparison) == {False}
+    assert comparison.micro.changes["branch"].difference == 0
 
 
 def test_where_gold_was_corrected_the_first_trainings_are_scored_and_the_others_tell_the_variance():
     corrected = better_docs(STRONG)
     corrected[0].gold = corrected[0].gold[:1]
-    made = compare([make_results("main", better_docs(WEAK), seeds=SEEDS), make_results("branch", corrected)])
+    comparison = compare([make_results("main", better_docs(WEAK), seeds=SEEDS), make_results("branch", corrected)])
     alone = compare([make_results("main", better_docs(WEAK)), make_results("branch", corrected)])
-    assert (made.gold_differs, made.trainings, made.means) == (1, {"main": 3, "branch": 1}, False)
-    assert made.micro.f == alone.micro.f
-    assert made.micro.changes["branch"].low < alone.micro.changes["branch"].low
-    assert "Trainings: main 3, branch 1. F1 is of the first" in " ".join(notes(made))
+    assert (comparison.gold_differs, comparison.trainings, comparison.means) == (1, {"main": 3, "branch": 1}, False)
+    assert comparison.micro.f == alone.micro.f
+    assert comparison.micro.changes["branch"].low < alone.micro.changes["branch"].low
+    assert "Trainings: main 3, branch 1. F1 is of the first" in " ".join(notes(comparison))
 
 
 @pytest.mark.parametrize(
-    ("dev", "test", "said", "verdict"),
+    ("dev", "test", "message", "verdict"),
     [
         ((WEAK, STRONG), (WEAK, STRONG), "confirmed", "better"),
         ((STRONG, WEAK), (STRONG, WEAK), "confirmed", "worse"),
@@ -387,23 +389,23 @@ def test_where_gold_was_corrected_the_first_trainings_are_scored_and_the_others_
         (((1, 2), (2, 1)), (WEAK, STRONG), "", "no significant difference"),
     ],
 )
-def test_dev_decides_and_test_confirms_or_contradicts(dev, test, said, verdict):
-    made = compare(
+def test_dev_decides_and_test_confirms_or_contradicts(dev, test, message, verdict):
+    comparison = compare(
         [
             make_results(name, better_docs(on_test), dev=better_docs(on_dev, split="d"), weights="w")
             for name, on_dev, on_test in zip(("main", "branch"), dev, test, strict=True)
         ]
     )
-    assert stars(made.dev) == {bool(said)}
-    assert stars(made) == {False}
-    assert made.dev.micro.changes["branch"].on_test == said
-    told = notes(made)[-1]
-    assert told.startswith(f"branch: {verdict}. F1 on dev went from ")
-    assert (" on label" in told) == (said in ("confirmed", "not contradicted"))
-    tables = {on: tabulate(made, on) for on in ("dev", "test")}
+    assert stars(comparison.dev) == {bool(message)}
+    assert stars(comparison) == {False}
+    assert comparison.dev.micro.changes["branch"].on_test == message
+    last_note = notes(comparison)[-1]
+    assert last_note.startswith(f"branch: {verdict}. F1 on dev went from ")
+    assert (" on label" in last_note) == (message in ("confirmed", "not contradicted"))
+    tables = {on: tabulate(comparison, on) for on in ("dev", "test")}
     assert [table[0][0] for table in tables.values()] == ["F1 on dev", "F1 on test"]
-    assert tables["dev"][-2][-1] == said
-    assert [one for one in notes(made) if "gold of" in one] == [
+    assert tables["dev"][-2][-1] == message
+    assert [note for note in notes(comparison) if "gold of" in note] == [
         "dev: 20 texts, gold of branch",
         "test: 20 texts, gold of branch",
     ]
@@ -417,15 +419,15 @@ def test_dev_decides_and_test_confirms_or_contradicts(dev, test, said, verdict):
     ],
 )
 def test_where_dev_is_small_or_wasnt_scored_test_decides(texts, why):
-    made = compare(
+    comparison = compare(
         [
             make_results(name, better_docs(right), dev=better_docs(right, n, split="d"), weights="w")
             for name, right, n in zip(("main", "branch"), (WEAK, STRONG), texts, strict=True)
         ]
     )
-    assert (stars(made), made.dev, tabulate(made, "dev")) == ({True}, None, [])
-    assert tabulate(made)[0][0] == "F1"
-    assert f"Test decides: {why}" in notes(made)
+    assert (stars(comparison), comparison.dev, tabulate(comparison, "dev")) == ({True}, None, [])
+    assert tabulate(comparison)[0][0] == "F1"
+    assert f"Test decides: {why}" in notes(comparison)
 
 
 def test_mistakes_to_learn_from_are_those_in_dev():
@@ -458,6 +460,8 @@ def test_three_revisions_have_a_row_each_in_eighty_columns():
 )
 def test_the_last_note_is_the_verdict(weights, other, verdict):
     docs = sure_docs()
-    made = compare([make_results("main", docs[0], weights="w"), make_results("branch", docs[other], weights=weights)])
-    assert notes(made)[-1] == f"branch: {verdict}"
-    assert f"Equal F1, not shown: label{'s A,' * (not other)} B" in notes(made)
+    comparison = compare(
+        [make_results("main", docs[0], weights="w"), make_results("branch", docs[other], weights=weights)]
+    )
+    assert notes(comparison)[-1] == f"branch: {verdict}"
+    assert f"Equal F1, not shown: label{'s A,' * (not other)} B" in notes(comparison)

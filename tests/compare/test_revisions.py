@@ -50,10 +50,10 @@ class Repository:
             environment = os.environ | IDENTITY
             subprocess.run([program, *command], cwd=self.root, env=environment, check=True, capture_output=True)
 
-    def compare(self, *given, fails=False):
+    def compare(self, *args, fails=False):
         with pytest.MonkeyPatch.context() as patched:
             patched.chdir(self.root)
-            return call(compare_cli, *given, status=int(fails))
+            return call(compare_cli, *args, status=int(fails))
 
     def evaluate(self, right, *, dvc=True):
         docs = [
@@ -76,8 +76,8 @@ class Repository:
         parquet.write_table(every.unify_dictionaries(), self.root / SEEDS)
         inputs = digest_inputs(b"# a config", "0123", "89abcdef01234567")
         counts = hashlib.sha256((self.root / SEEDS).read_bytes()).hexdigest()
-        made = Seeds(inputs, counts, **score_seeds(every, [LABEL]))
-        write_json(self.root / "metrics/cpu_seeds.json", msgspec.to_builtins(made))
+        seeds = Seeds(inputs, counts, **score_seeds(every, [LABEL]))
+        write_json(self.root / "metrics/cpu_seeds.json", msgspec.to_builtins(seeds))
         self.run("dvc", "add", "-q", SEEDS)
 
     def commit(self, message):
@@ -88,29 +88,29 @@ class Repository:
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     """Revisions "main" (4 of 20 texts right) and "better" (16); the workspace has 12, and one decision less."""
-    made = Repository(tmp_path_factory.mktemp("compared"), below="models")
-    (made.root / DECISIONS).mkdir()
-    (made.root / DECISIONS / "one.jsonl").write_text("{}")
-    (made.root / DECISIONS / "two.jsonl").write_text("[]\n")
-    made.evaluate(4)
-    made.commit("main")
-    made.run("git", "checkout", "-qb", "better")
-    made.evaluate(16)
-    made.commit("better")
-    made.run("git", "checkout", "-q", "main")
-    made.evaluate(12, dvc=False)
-    (made.root / DECISIONS / "one.jsonl").unlink()
-    return made
+    repository = Repository(tmp_path_factory.mktemp("compared"), below="models")
+    (repository.root / DECISIONS).mkdir()
+    (repository.root / DECISIONS / "one.jsonl").write_text("{}")
+    (repository.root / DECISIONS / "two.jsonl").write_text("[]\n")
+    repository.evaluate(4)
+    repository.commit("main")
+    repository.run("git", "checkout", "-qb", "better")
+    repository.evaluate(16)
+    repository.commit("better")
+    repository.run("git", "checkout", "-q", "main")
+    repository.evaluate(12, dvc=False)
+    (repository.root / DECISIONS / "one.jsonl").unlink()
+    return repository
 
 
-def found(repository, *given):
-    return json.loads(repository.compare(*given, "--format", "json"))
+def compare_json(repository, *args):
+    return json.loads(repository.compare(*args, "--format", "json"))
 
 
 def test_revisions_are_read_from_git_and_the_cache_and_shown_in_a_table(repository):
-    made = found(repository, "main", "better")
-    assert made["micro"]["f"] == {"main": pytest.approx(8 / 24), "better": pytest.approx(32 / 36)}
-    assert not made["micro"]["changes"]["better"]["significant"]
+    comparison = compare_json(repository, "main", "better")
+    assert comparison["micro"]["f"] == {"main": pytest.approx(8 / 24), "better": pytest.approx(32 / 36)}
+    assert not comparison["micro"]["changes"]["better"]["significant"]
     printed = repository.compare("main", "better")
     heads = [line.split() for line in printed.splitlines() if line.startswith("F1 ")]
     assert heads == [["F1", "main", "better", "Difference", "95%", "Support"]]
@@ -123,14 +123,14 @@ def test_revisions_are_read_from_git_and_the_cache_and_shown_in_a_table(reposito
 
 
 def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
-    made = found(repository, "main", "better", "--spans")["spans"]
-    assert [(one["change"], one["mistake"], one["words"]) for one in made] == [("fixed", "missed", "abc")] * 12
+    spans = compare_json(repository, "main", "better", "--spans")["spans"]
+    assert [(span["change"], span["mistake"], span["words"]) for span in spans] == [("fixed", "missed", "abc")] * 12
     printed = repository.compare("better", "main", "--spans")
     assert printed.count("missed") == printed.count(f" {FOLDER}/") == printed.count(".txt\n") == 12
     assert "12 errors that only one of better and main makes" in " ".join(printed.split())
-    assert "spans" not in found(repository, "main", "better")
+    assert "spans" not in compare_json(repository, "main", "better")
     for words, n in (("FIXED abc", 12), ("fixed new", 0)):
-        assert len(found(repository, "main", "better", "--find", words)["spans"]) == n
+        assert len(compare_json(repository, "main", "better", "--find", words)["spans"]) == n
         printed = " ".join(repository.compare("main", "better", "--find", words).split())
         assert f"{n} of 12 errors that only one of main and better makes" in printed
 
@@ -138,22 +138,22 @@ def test_mistakes_that_two_revisions_do_not_share_are_listed(repository):
 @pytest.fixture(scope="module")
 def with_seeds(tmp_path_factory):
     """Revisions "one" (4 texts right; 3 to 5 with other seeds) and "two" (16; one training)."""
-    made = Repository(tmp_path_factory.mktemp("seeds"))
-    made.evaluate(4)
-    made.train_seeds(4, 3, 5)
-    made.commit("one")
-    made.run("git", "tag", "one")
-    made.run("git", "rm", "-q", "metrics/cpu_seeds.json", f"{SEEDS}.dvc")
-    made.evaluate(16)
-    made.commit("two")
-    made.run("git", "tag", "two")
-    return made
+    repository = Repository(tmp_path_factory.mktemp("seeds"))
+    repository.evaluate(4)
+    repository.train_seeds(4, 3, 5)
+    repository.commit("one")
+    repository.run("git", "tag", "one")
+    repository.run("git", "rm", "-q", "metrics/cpu_seeds.json", f"{SEEDS}.dvc")
+    repository.evaluate(16)
+    repository.commit("two")
+    repository.run("git", "tag", "two")
+    return repository
 
 
 def test_trainings_with_other_seeds_on_one_side_give_a_star(with_seeds):
-    made = found(with_seeds, "one", "two")
-    assert made["trainings"] == {"one": 3, "two": 1}
-    change = made["micro"]["changes"]["two"]
+    comparison = compare_json(with_seeds, "one", "two")
+    assert comparison["trainings"] == {"one": 3, "two": 1}
+    change = comparison["micro"]["changes"]["two"]
     assert change["significant"]
     assert (
         0
@@ -165,7 +165,7 @@ def test_trainings_with_other_seeds_on_one_side_give_a_star(with_seeds):
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("file", "old", "new", "message"),
     [
         ("configs/cpu.cfg", "a config", "another", "is of another config"),
         ("metrics/merge.sha256", "0123", "4567", "is of another corpus"),
@@ -174,7 +174,7 @@ def test_trainings_with_other_seeds_on_one_side_give_a_star(with_seeds):
         ("metrics/cpu_seeds.json", '"counts"', '"other"', "isn't what `seeds` writes (Object missing required field"),
     ],
 )
-def test_trainings_of_something_else_do_not_count(file, old, new, said, with_seeds):
+def test_trainings_of_something_else_do_not_count(file, old, new, message, with_seeds):
     with_seeds.run("git", "checkout", "-q", "one")
     path = with_seeds.root / file
     if new is None:
@@ -182,9 +182,9 @@ def test_trainings_of_something_else_do_not_count(file, old, new, said, with_see
     else:
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new))
-    with_seeds.commit(said)
+    with_seeds.commit(message)
     printed = " ".join(with_seeds.compare("HEAD", "two").split())
-    assert f"HEAD: other seeds don't count: metrics/cpu_seeds.json {said}" in printed
+    assert f"HEAD: other seeds don't count: metrics/cpu_seeds.json {message}" in printed
     remedy = "run `dvc repro seeds@cpu` (with cpu in `seeds` of the section `dvc` of project.yml) there, and commit it"
     assert remedy in printed
     assert "two has no star: its interval is for these two trainings; other seeds may differ as much" in printed
@@ -199,32 +199,32 @@ def test_a_training_that_stopped_too_early_has_no_star(with_seeds):
 
 
 def test_two_pipelines_of_a_revision_are_compared(tmp_path):
-    made = Repository(tmp_path)
+    repository = Repository(tmp_path)
     (tmp_path / "configs").mkdir()
     for pipeline in ("cpu", "small", "gpu"):
         (tmp_path / f"configs/{pipeline}.cfg").touch()
     for pipeline, right in (("small", 16), ("cpu", 4)):
-        made.evaluate(right, dvc=False)
+        repository.evaluate(right, dvc=False)
         if pipeline == "small":
             shutil.move(tmp_path / "training/cpu", tmp_path / "training/small")
             shutil.move(tmp_path / "metrics/cpu.json", tmp_path / "metrics/small.json")
-    compared = found(made, "workspace:cpu", "workspace:small")
+    compared = compare_json(repository, "workspace:cpu", "workspace:small")
     assert compared["micro"]["f"] == {"workspace:cpu": pytest.approx(8 / 24), "workspace:small": pytest.approx(32 / 36)}
-    assert found(made, "workspace", "workspace:small")["micro"]["changes"]["workspace:small"]["low"] > 0
+    assert compare_json(repository, "workspace", "workspace:small")["micro"]["changes"]["workspace:small"]["low"] > 0
     (tmp_path / "configs/pupil.cfg").write_text('[paths]\ncorpus = "training/pupil/corpus"\n')
-    assert "run `dvc repro evaluate-student@pupil` (with pupil in `students` of" in made.compare(
+    assert "run `dvc repro evaluate-student@pupil` (with pupil in `students` of" in repository.compare(
         "workspace:cpu", "workspace:pupil", fails=True
     )
-    assert "no metrics/gpu.json; run `dvc repro evaluate@gpu`" in made.compare(
+    assert "no metrics/gpu.json; run `dvc repro evaluate@gpu`" in repository.compare(
         "workspace:cpu", "workspace:gpu", fails=True
     )
 
 
 @pytest.mark.parametrize("given", [[], ["main"], ["HEAD", "workspace"]])
 def test_the_workspace_is_what_is_there_now(repository, given):
-    made = found(repository, *given)
-    assert made["revisions"] == [given[0] if given else "HEAD", "workspace"]
-    assert made["micro"]["f"]["workspace"] == pytest.approx(24 / 32)
+    comparison = compare_json(repository, *given)
+    assert comparison["revisions"] == [given[0] if given else "HEAD", "workspace"]
+    assert comparison["micro"]["f"]["workspace"] == pytest.approx(24 / 32)
 
 
 def write_as_0_3_0(root: Path) -> None:
@@ -248,52 +248,52 @@ def write_as_0_3_0(root: Path) -> None:
 
 
 def test_results_of_0_3_0_are_compared_by_todays_names_and_earlier_ones_refused(tmp_path):
-    made = Repository(tmp_path)
-    made.evaluate(4)
-    made.commit("today")
-    made.run("git", "tag", "today")
-    write_as_0_3_0(made.root)
-    made.run("dvc", "add", "-q", *TABLES)
-    made.commit("0.3.0")
-    made.run("git", "tag", "previous")
-    file = made.root / "metrics/cpu.json"
+    repository = Repository(tmp_path)
+    repository.evaluate(4)
+    repository.commit("today")
+    repository.run("git", "tag", "today")
+    write_as_0_3_0(repository.root)
+    repository.run("dvc", "add", "-q", *TABLES)
+    repository.commit("0.3.0")
+    repository.run("git", "tag", "previous")
+    file = repository.root / "metrics/cpu.json"
     for version, release in (({"labelwise": "0.2.0"}, "labelwise 0.2.0"), ({}, "a release before 0.3.0")):
         metrics = json.loads(file.read_text())
         del metrics["labelwise"]
         file.write_text(json.dumps(metrics | version))
-        printed = " ".join(made.compare("previous", "workspace", fails=True).split())
+        printed = " ".join(repository.compare("previous", "workspace", fails=True).split())
         assert f"workspace: metrics/cpu.json: {release} wrote it, and comparisons read results of 0.3.0" in printed
-        made.run("git", "checkout", "metrics")
-    made.evaluate(16)
-    old, new = (found(made, name, "workspace", "--spans") for name in ("previous", "today"))
+        repository.run("git", "checkout", "metrics")
+    repository.evaluate(16)
+    old, new = (compare_json(repository, name, "workspace", "--spans") for name in ("previous", "today"))
     assert json.loads(json.dumps(old).replace('"previous"', '"today"')) == new
-    assert [one["cause"] for one in new["spans"]] == ["unseen"] * 12
-    assert read_before("previous", "cpu", DECISIONS, made.root)[0].mistakes[LABEL].causes["unseen"] == 16
+    assert [span["cause"] for span in new["spans"]] == ["unseen"] * 12
+    assert read_before("previous", "cpu", DECISIONS, repository.root)[0].mistakes[LABEL].causes["unseen"] == 16
 
 
 @pytest.mark.guarantee("compared")
 def test_predictions_of_another_run_are_refused(repository, tmp_path):
-    made = Repository(tmp_path)
-    made.evaluate(4)
-    made.commit("main")
-    made.evaluate(12, dvc=False)
-    made.commit("metrics alone")
-    made.evaluate(16)
-    printed = " ".join(made.compare("HEAD", fails=True).split())
+    copied = Repository(tmp_path)
+    copied.evaluate(4)
+    copied.commit("main")
+    copied.evaluate(12, dvc=False)
+    copied.commit("metrics alone")
+    copied.evaluate(16)
+    printed = " ".join(copied.compare("HEAD", fails=True).split())
     assert "HEAD: training/cpu/pairs.parquet isn't what metrics/cpu.json was computed from" in printed
 
 
 def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path):
-    made = Repository(tmp_path)
-    made.run("dvc", "remote", "add", "-q", "-d", "store", str(tmp_path / "store"))
-    made.evaluate(4)
-    made.commit("main")
-    made.run("dvc", "push", "-q")
-    made.run("rm", "-rf", ".dvc/cache")
-    made.evaluate(12, dvc=False)
-    assert found(made)["micro"]["f"]["HEAD"] == pytest.approx(8 / 24)
-    made.run("rm", "-rf", ".dvc/cache", "store")
-    printed = " ".join(made.compare(fails=True).split())
+    repository = Repository(tmp_path)
+    repository.run("dvc", "remote", "add", "-q", "-d", "store", str(tmp_path / "store"))
+    repository.evaluate(4)
+    repository.commit("main")
+    repository.run("dvc", "push", "-q")
+    repository.run("rm", "-rf", ".dvc/cache")
+    repository.evaluate(12, dvc=False)
+    assert compare_json(repository)["micro"]["f"]["HEAD"] == pytest.approx(8 / 24)
+    repository.run("rm", "-rf", ".dvc/cache", "store")
+    printed = " ".join(repository.compare(fails=True).split())
     assert "HEAD: training/cpu/pairs.parquet isn't in DVC's cache" in printed
     assert "`dvc metrics diff HEAD`" in printed
     (tmp_path / "project.yml").write_text("report:\n  baseline: HEAD\n")
@@ -304,11 +304,11 @@ def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path
 
 @pytest.mark.parametrize("content", [b'{"labelwise": "0.3.0", "texts": 3}', b"3", b'"\xff"'])
 def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
-    made = Repository(tmp_path)
+    repository = Repository(tmp_path)
     (tmp_path / "metrics").mkdir()
     (tmp_path / "metrics/cpu.json").write_bytes(content)
     with pytest.raises(InputError, match=r"isn't what an evaluation writes now .*; run `dvc repro"):
-        read_revision("workspace", "cpu", tmp_path / "read", made.root)
+        read_revision("workspace", "cpu", tmp_path / "read", repository.root)
 
 
 def test_a_report_compares_with_the_last_other_scores_whatever_else_is_committed(tmp_path):
@@ -345,34 +345,34 @@ def test_what_was_before_is_read_with_the_decisions_of_then(repository):
 
 
 def test_pipelines_that_were_scored_on_the_same_texts_are_counted(tmp_path):
-    made = Repository(tmp_path, below="models")
-    (made.root / "configs").mkdir()
+    repository = Repository(tmp_path, below="models")
+    (repository.root / "configs").mkdir()
 
     def score(config, right, texts="58 texts", pipeline="cpu", seed=0, steps=0):
-        (made.root / f"configs/{pipeline}.cfg").write_text(config)
-        (made.root / "project.yml").write_text(f"vars:\n  seed: {seed}\n  steps: {steps}\n")
-        write_json(made.root / f"metrics/{pipeline}.json", {"texts_digest": texts, "texts": 58, "right": right})
-        made.commit(f"{config} {right}")
+        (repository.root / f"configs/{pipeline}.cfg").write_text(config)
+        (repository.root / "project.yml").write_text(f"vars:\n  seed: {seed}\n  steps: {steps}\n")
+        write_json(repository.root / f"metrics/{pipeline}.json", {"texts_digest": texts, "texts": 58, "right": right})
+        repository.commit(f"{config} {right}")
 
     score("first", 1)
     score("first", 2, seed=1)
     score("second", 3)
     score("second", 4, steps=900)
     score("third", 5, texts="others")
-    made.run("git", "checkout", "-qb", "away", "HEAD~2")
+    repository.run("git", "checkout", "-qb", "away", "HEAD~2")
     score("small", 1, pipeline="small")
-    made.run("git", "update-ref", "refs/exps/ab/cdef/an-exp", "HEAD")
-    made.run("git", "checkout", "-q", "main")
-    made.run("git", "branch", "-qD", "away")
-    assert count_pipelines("58 texts", made.root) == 4
-    assert count_pipelines("others", made.root) == 1
+    repository.run("git", "update-ref", "refs/exps/ab/cdef/an-exp", "HEAD")
+    repository.run("git", "checkout", "-q", "main")
+    repository.run("git", "branch", "-qD", "away")
+    assert count_pipelines("58 texts", repository.root) == 4
+    assert count_pipelines("others", repository.root) == 1
     metrics = Metrics(
         58, AllScores(None, None, None, macro=Scores(None, None, None), labels={}), texts_digest="58 texts"
     )
-    said = "At least 4 pipelines were scored on exactly these 58 texts, in this clone's history"
-    assert describe_asked(metrics, made.root) == said
-    made.run("git", "clone", "-q", "--depth=1", f"file://{tmp_path}", str(tmp_path / "shallow"))
+    message = "At least 4 pipelines were scored on exactly these 58 texts, in this clone's history"
+    assert describe_asked(metrics, repository.root) == message
+    repository.run("git", "clone", "-q", "--depth=1", f"file://{tmp_path}", str(tmp_path / "shallow"))
     metrics.texts_digest = "others"
-    said = "At least 1 pipeline was scored on exactly these 58 texts, in this shallow clone's history"
-    assert said == describe_asked(metrics, tmp_path / "shallow/models")
+    message = "At least 1 pipeline was scored on exactly these 58 texts, in this shallow clone's history"
+    assert message == describe_asked(metrics, tmp_path / "shallow/models")
     assert describe_asked(metrics, tmp_path.parent) == ""

@@ -61,16 +61,16 @@ def test_documents_are_the_units_of_dev(tmp_path, units):
 
 
 @pytest.mark.parametrize(
-    ("docs", "right", "said"),
+    ("docs", "right", "message"),
     [
         (20, {"half": 10, "a_quarter": 0, "all": 11}, "Twice the training texts may add nothing to F1 on dev: "),
         (20, {"half": 15, "a_quarter": 0, "all": 5}, "Twice the training texts may add nothing to F1 on dev: "),
         (4, {"half": 0, "a_quarter": 0, "all": 4}, "The gain from doubling the texts isn't known: "),
     ],
 )
-def test_what_may_be_chance_is_no_promise(tmp_path, docs, right, said):
+def test_what_may_be_chance_is_no_promise(tmp_path, docs, right, message):
     curve = curve_of(tmp_path, docs, **right)
-    assert curve.describe().startswith(said)
+    assert curve.describe().startswith(message)
     assert curve.gains() == []
 
 

@@ -29,7 +29,7 @@ def corpus(demo_corpus, tmp_path) -> Path:
 
 
 def damage_split(split: Path, damage: str) -> None:
-    first, second, *_ = files = [one.file for one in find_partitions(split)]
+    first, second, *_ = files = [partition.file for partition in find_partitions(split)]
     if damage == "missing":
         second.unlink()
     elif damage == "gone":

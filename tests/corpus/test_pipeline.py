@@ -83,7 +83,7 @@ def test_predicted_texts_have_the_pipelines_tokens_and_words_are_tokenized_once(
     monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", strings)
     nlp, tokenized = make_nlp("en", TokenizerRules()), []
     texts = [SimpleNamespace(text=f"Don't split (re-use) 5mg of it, e.g. in May{end}") for end in ("", "?", "") * 2]
-    expected = [[(token.text, token.whitespace_) for token in nlp.make_doc(one.text)] for one in texts]
+    expected = [[(token.text, token.whitespace_) for token in nlp.make_doc(text.text)] for text in texts]
     find = nlp.tokenizer.infix_finditer
     nlp.tokenizer.infix_finditer = lambda word: (tokenized.append(word), find(word))[1]
     made = [

@@ -40,14 +40,14 @@ def test_every_annotated_text_is_a_task_with_the_spans_of_all_labels(brat, tmp_p
     declared = yaml.safe_load((out / "datasets.yml").read_text())
     labels = {"labels": ["N", "n"], "kind": "complete"}
     assert declared == [{"name": "demo-brat-test", "path": "test.jsonl", **labels, "split": "test"}]
-    made = [row for row in read_jsonl(out / "test.jsonl") if "text" in row]
-    assert [task["meta"]["doc"] for task in made] == ["empty.txt", "one.txt", "sub/two.txt"]
-    found = [sorted((task["text"][s["start"] : s["end"]], s["label"]) for s in task["spans"]) for task in made]
-    one = [("big cat", "N"), ("big cat sat", "N"), ("cat", "n")]
-    assert found == [[], one, [("cat", "N"), ("cat", "n"), ("dog", "n")]]
+    tasks = [row for row in read_jsonl(out / "test.jsonl") if "text" in row]
+    assert [task["meta"]["doc"] for task in tasks] == ["empty.txt", "one.txt", "sub/two.txt"]
+    spans = [sorted((task["text"][s["start"] : s["end"]], s["label"]) for s in task["spans"]) for task in tasks]
+    expected = [("big cat", "N"), ("big cat sat", "N"), ("cat", "n")]
+    assert spans == [[], expected, [("cat", "N"), ("cat", "n"), ("dog", "n")]]
     place = {"_labelwise_place": ["one.ann", 3]}
-    assert {"start": 0, "end": 11, "label": "N"} | place in made[1]["spans"]
-    assert (made[1]["text"], made[1]["answer"]) == ("big cat sat\r\n", "accept")
+    assert {"start": 0, "end": 11, "label": "N"} | place in tasks[1]["spans"]
+    assert (tasks[1]["text"], tasks[1]["answer"]) == ("big cat sat\r\n", "accept")
 
 
 @pytest.mark.guarantee("watched-data")
@@ -76,7 +76,7 @@ def test_the_merge_accounts_for_every_t_line_at_its_place(brat, merging):
     assert (ledger.rows, ledger.rows.total()) == ({"merged": 3, "not annotated": 1}, 4)
     lost = {"discontinuous": 1, "mention differs": 2, "invalid": 1}
     assert (ledger.spans, ledger.spans.total()) == ({"entity": 3, "same span": 1, "nested": 1, **lost}, 9)
-    assert {(one["file"], one["line"]) for one in merging.table("spans")} == {
+    assert {(row["file"], row["line"]) for row in merging.table("spans")} == {
         *(("one.ann", number) for number in range(1, 6)),
         *(("sub/two.a1", number) for number in (1, 2)),
         *(("sub/two.a2", number) for number in (1, 2)),
@@ -114,7 +114,7 @@ def test_annotators_that_differ_in_case_alone_are_refused(tmp_path):
 
 @pytest.mark.guarantee("exclusive")
 def test_another_conversion_to_the_same_folder_is_refused_at_once(brat, tmp_path, monkeypatch):
-    monkeypatch.setattr(convert, "find_documents", lambda *given: pytest.fail("it was begun"))
+    monkeypatch.setattr(convert, "find_documents", lambda *args: pytest.fail("it was begun"))
     with (
         another_process(locked(tmp_path / "tasks")),
         pytest.raises(InputError, match=r"tasks: another process is writing this; wait until it ends"),
@@ -129,10 +129,10 @@ def test_a_folder_that_changes_meanwhile_is_not_converted(brat, tmp_path, monkey
     """A text may be read before the change, its annotations after it."""
     original = convert.write_tasks
 
-    def change_after(*given):
-        found = original(*given)
+    def change_after(*args):
+        result = original(*args)
         (brat / file).write_text("T1\tNEW 2 5\tcat\n")
-        return found
+        return result
 
     monkeypatch.setattr(convert, "write_tasks", change_after)
     with pytest.raises(InputError, match=r"brat: a file changed while it was read; convert again"):
@@ -203,7 +203,7 @@ HASHED = "No folder for {}: other texts, and those in train, are split by hash, 
 
 
 @pytest.mark.parametrize(
-    ("folders", "splits", "said"),
+    ("folders", "splits", "message"),
     [
         # Documents outside folders are split by hash, and a folder below them is no split.
         (
@@ -231,17 +231,17 @@ HASHED = "No folder for {}: other texts, and those in train, are split by hash, 
         (("train",), {"auto": 3}, HASHED.format("dev and test", "dev_ratio and test_ratio")),
     ],
 )
-def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders, splits, said):
-    told: list[str] = []
+def test_folders_that_are_named_after_splits_are_those_splits(tmp_path, folders, splits, message):
+    messages: list[str] = []
     write_folders(tmp_path / "brat", *folders)
     write(tmp_path / "brat/README.txt", "no document")
-    convert_brat(tmp_path / "brat", tmp_path / "tasks", log=told.append)
+    convert_brat(tmp_path / "brat", tmp_path / "tasks", log=messages.append)
     declared = yaml.safe_load((tmp_path / "tasks" / "datasets.yml").read_text())
-    found = {d["name"]: Counter("text" in row for row in read_jsonl(tmp_path / "tasks" / d["path"])) for d in declared}
-    assert found["brat"][False] == 1, "the README"
+    counts = {d["name"]: Counter("text" in row for row in read_jsonl(tmp_path / "tasks" / d["path"])) for d in declared}
+    assert counts["brat"][False] == 1, "the README"
     tasks = {"brat" if split == "auto" else f"brat-{split}": n for split, n in splits.items()}
-    assert {name: counts[True] for name, counts in found.items() if counts[True]} == tasks
-    assert "".join(told[-1:]).startswith(said)
+    assert {name: counts[True] for name, counts in counts.items() if counts[True]} == tasks
+    assert "".join(messages[-1:]).startswith(message)
 
 
 @pytest.mark.parametrize(("own", "hashed"), [("dev", "test"), ("test", "dev")])
@@ -261,19 +261,19 @@ def test_texts_of_train_join_no_split_that_has_a_folder(merging, own, hashed):
         assert texts[own] == 2
         assert 10 < texts[hashed] < 30, texts
     merging.declared = yaml.safe_load((merging.root / "tasks/datasets.yml").read_text())
-    assert {one["split"] for one in merging.declared} == {own, f"no-{own}"}
+    assert {dataset["split"] for dataset in merging.declared} == {own, f"no-{own}"}
 
 
 def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, merging):
     (brat / "lost.ann").write_text("T1\tGHOST 0 3\tBoo\n")
-    told: list[str] = []
+    messages: list[str] = []
     how = BratOptions(rename={"N": "n", "LOC": "PLACE"})
-    convert_brat(brat, merging.root / "tasks", how, log=told.append)
+    convert_brat(brat, merging.root / "tasks", how, log=messages.append)
     ledger = merging.run()
     assert ([*ledger.labels], ledger.rows["no text"]) == (["n"], 1)
     lost = {"discontinuous": 1, "mention differs": 2, "invalid": 2}
     assert ledger.spans == {"entity": 3, "nested": 1, "duplicate": 1, **lost}
-    assert told == ["N renamed to n: 5 spans", "LOC renamed to PLACE: 0 spans"]
+    assert messages == ["N renamed to n: 5 spans", "LOC renamed to PLACE: 0 spans"]
     convert_brat(brat, merging.root / "tasks", BratOptions(labels=["N"]))
     ledger = merging.run()
     assert (ledger.spans["entity"], ledger.spans["other label"], [*ledger.labels]) == (2, 3, ["N"])
@@ -307,5 +307,5 @@ def test_a_split_whose_documents_lack_a_file_that_others_have_is_told(merging):
             write(merging.root / "brat/mine" / f"{place}.{kind}", f"T1\t{kind} 4 7\tcat\n")
     for labels, lacking in (([], [("test", [".a2"], 1)]), (["a1"], []), (["a2"], [("test", [".a2"], 1)])):
         convert_brat(merging.root / "brat", merging.root / "tasks", BratOptions(labels=labels))
-        found = [one for one in merging.run().checks if one.kind == "files missing in a split"]
-        assert [(one.values["split"], one.values["files"], one.n) for one in found] == lacking
+        checks = [check for check in merging.run().checks if check.kind == "files missing in a split"]
+        assert [(check.values["split"], check.values["files"], check.n) for check in checks] == lacking

@@ -16,7 +16,7 @@ OTHER = GOOD | {"removed": None, "added": [4, 7], "note": "é"}
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
-    return [{"removed": None, "added": None} | one for one in read_jsonl(folder / "decisions.jsonl")]
+    return [{"removed": None, "added": None} | row for row in read_jsonl(folder / "decisions.jsonl")]
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 )
 def test_a_bad_row_costs_itself_and_is_named_with_its_line_and_a_remedy(tmp_path, bad, problem):
     write_jsonl(tmp_path / "one.jsonl", [GOOD, "", bad, OTHER])
-    first, found, last = read_decisions(tmp_path / "one.jsonl")
-    assert (found.file, found.line, found.decision) == ("one.jsonl", 3, None)
-    assert str(found.problem).startswith(problem)
-    assert f": {bad if isinstance(bad, str) else json.dumps(bad)[:50]}" in str(found.problem)
-    assert str(found.problem).endswith("; correct the row, or delete it")
+    first, bad_rows, last = read_decisions(tmp_path / "one.jsonl")
+    assert (bad_rows.file, bad_rows.line, bad_rows.decision) == ("one.jsonl", 3, None)
+    assert str(bad_rows.problem).startswith(problem)
+    assert f": {bad if isinstance(bad, str) else json.dumps(bad)[:50]}" in str(bad_rows.problem)
+    assert str(bad_rows.problem).endswith("; correct the row, or delete it")
     assert (first.decision.removed, first.decision.added, first.decision.note) == ((0, 3), None, "")
     assert (last.line, last.decision.added, last.decision.note) == (4, (4, 7), "é")
 
@@ -54,13 +54,13 @@ def test_the_last_decision_about_a_span_is_kept_at_the_end(tmp_path):
         added = add_decisions(tmp_path / f"{name}.jsonl", tmp_path / "kept")
         assert (+added.counts, added.total) == (counts, 2)
     assert rows_of(tmp_path / "kept") == [GOOD | {"added": [0, 7]}, OTHER | {"verdict": "gold is right"}]
-    kept = tmp_path / "kept" / "decisions.jsonl"
-    with another_process(locked(kept)), pytest.raises(InputError, match="another process is writing this"):
+    file = tmp_path / "kept" / "decisions.jsonl"
+    with another_process(locked(file)), pytest.raises(InputError, match="another process is writing this"):
         add_decisions(tmp_path / "one.jsonl", tmp_path / "kept")
-    kept.write_text(edited := kept.read_text() + "{oops\n")
+    file.write_text(edited := file.read_text() + "{oops\n")
     with pytest.raises(InputError, match=r"kept/decisions\.jsonl:3: bad JSON: .*; correct the row, or delete it"):
         add_decisions(tmp_path / "one.jsonl", tmp_path / "kept")
-    assert kept.read_text() == edited
+    assert file.read_text() == edited
 
 
 def test_the_command_says_what_became_of_each_row(tmp_path, monkeypatch):
@@ -73,8 +73,8 @@ def test_the_command_says_what_became_of_each_row(tmp_path, monkeypatch):
     assert not (tmp_path / "assets").exists()
     write_jsonl(tmp_path / "saved.jsonl", [GOOD, "{oops", OTHER])
     printed = " ".join(call(import_decisions_cli, "saved.jsonl").split())
-    for said in ("saved.jsonl:2: bad JSON", "Rows: 2 new, 1 can't be used", "has 2 decided cases, in 2 rows"):
-        assert said in printed
+    for line in ("saved.jsonl:2: bad JSON", "Rows: 2 new, 1 can't be used", "has 2 decided cases, in 2 rows"):
+        assert line in printed
     assert rows_of(tmp_path / "assets" / "decisions") == [GOOD, OTHER]
 
 

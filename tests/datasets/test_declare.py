@@ -50,8 +50,8 @@ def test_a_label_that_is_a_word_of_yaml_is_declared_and_read(tmp_path):
     assert declared(tmp_path)[0]["labels"] == ["1", "NO", "SE"], "to PyYAML, too"
 
 
-def problems(found: list[Undeclared]) -> dict[str, str]:
-    return {one.entry.name: one.problem.partition(";")[0] for one in found if one.problem}
+def problems(undeclared: list[Undeclared]) -> dict[str, str]:
+    return {file.entry.name: file.problem.partition(";")[0] for file in undeclared if file.problem}
 
 
 def declared(folder: Path) -> list[dict]:
@@ -80,13 +80,17 @@ def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, writ
         write_jsonl(folder / f"{name}.jsonl", [marked("Gap", "BRAND")])
     (folder / "prodigy.db").unlink()
     make_database(folder / "prodigy.db", {"drug": [marked("Aspirin", "DRUG")], "dose": [marked("5 mg", "DOSE")]})
-    assert [one.entry.name for one in declare_folder(folder) if not one.problem] == ["dose", "brand", "p.jsonl"]
+    assert [undeclared.entry.name for undeclared in declare_folder(folder) if not undeclared.problem] == [
+        "dose",
+        "brand",
+        "p.jsonl",
+    ]
     assert (folder / "datasets.yml").read_text().startswith(whole)
     before = (folder / "datasets.yml").read_bytes()
     assert problems(declare_folder(folder)).keys() == {"below", "empty", "numbers"}
     assert (folder / "datasets.yml").read_bytes() == before
     (folder / "datasets.yml").write_text("- {name: drug, path: person*, labels: [PERSON]}\n")
-    two = {one.entry.name: one.entry for one in declare_folder(folder) if not one.problem}
+    two = {undeclared.entry.name: undeclared.entry for undeclared in declare_folder(folder) if not undeclared.problem}
     assert (two["prodigy-drug"].db, two["prodigy-drug"].dataset) == ("prodigy.db", "drug"), (
         "the database has a name too"
     )
@@ -94,13 +98,13 @@ def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, writ
 
 
 @pytest.mark.parametrize(
-    ("pattern", "read", "left"),
+    ("pattern", "read", "undeclared"),
     [
         ("*/other.jsonl", ["below/other.jsonl"], {"below/more.jsonl"}),
         ("**/*e*.jsonl", ["empty.jsonl", "numbers.jsonl", *PERSONS, "below/more.jsonl", "below/other.jsonl"], set()),
     ],
 )
-def test_a_pattern_hides_no_file(folder, pattern, read, left):
+def test_a_pattern_hides_no_file(folder, pattern, read, undeclared):
     write_jsonl(folder / "below/more.jsonl", [marked("Sue", "BELOW")])
     (folder / "datasets.yml").write_text(f"- {{name: p, path: '{pattern}', labels: [PERSON]}}\n")
     found = declare_folder(folder)
@@ -108,8 +112,8 @@ def test_a_pattern_hides_no_file(folder, pattern, read, left):
     assert sorted(file.name for file in datasets["p"]) == sorted(read)
     files = {file.name for name in datasets for file in datasets[name] if not file.name.endswith(".db")}
     assert {*PERSONS, "places.dev.conll"} <= files
-    assert {name for name in problems(found) if "/" in name} == left
-    assert ("'below/more.jsonl' isn't declared" in call(merge_cli, folder, folder / "../corpus")) is bool(left)
+    assert {name for name in problems(found) if "/" in name} == undeclared
+    assert ("'below/more.jsonl' isn't declared" in call(merge_cli, folder, folder / "../corpus")) is bool(undeclared)
     skipped = "- {name: more, path: below/more.jsonl, skip: true}\n- {name: gone, path: gone.jsonl, skip: true}\n"
     (folder / "datasets.yml").write_text((folder / "datasets.yml").read_text() + skipped)
     assert not {name for name in problems(declare_folder(folder)) if "/" in name}
@@ -131,8 +135,8 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
     write_jsonl(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), [marked("Ann", "PERSON")])
     write_jsonl(tmp_path / "person[1].jsonl", [marked("Ann", "PERSON")])
     (tmp_path / "person[1].conll").write_text("Bob B-PERSON\n")
-    said = problems(declare_folder(tmp_path))
-    assert {name: problem.partition(":")[0] for name, problem in said.items()} == {
+    messages = problems(declare_folder(tmp_path))
+    assert {name: problem.partition(":")[0] for name, problem in messages.items()} == {
         "caf\\xe9": "its name isn't UTF-8",
         "drug.JSONL": "no format has such a name",
         "export.zip": "this is an archive",
@@ -140,8 +144,10 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
         "prodigy.db": "it can't be read as a Prodigy database",
         "train.conll.gz": "this is compressed",
     }
-    assert {one.name for one in load_datasets([tmp_path])} == {"person[1]", "person[1].jsonl"}
-    assert {one.entry.name for one in declare_folder(tmp_path)} == said.keys(), "they are declared once"
+    assert {dataset.name for dataset in load_datasets([tmp_path])} == {"person[1]", "person[1].jsonl"}
+    assert {undeclared.entry.name for undeclared in declare_folder(tmp_path)} == messages.keys(), (
+        "they are declared once"
+    )
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "export.zip").write_bytes(b"x")
     (tmp_path / "empty").mkdir()
@@ -154,8 +160,8 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
 
 
 def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, tmp_path):
-    given = [folder, tmp_path / "corpus", "--workers", 1]
-    printed = " ".join(call(merge_cli, *given).split())
+    arguments = [folder, tmp_path / "corpus", "--workers", 1]
+    printed = " ".join(call(merge_cli, *arguments).split())
     assert re.search(r"Check the 4 datasets added to \S+datasets\.yml They list the labels that occur", printed)
     assert "a `split` is what the file is named after" in printed
     rows = "drug DRUG 1 auto person NAME, PERSON 2 auto person_eval PERSON 1 test places.dev PLACE 1 dev ⚠"
@@ -174,17 +180,17 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
         "numbers": "it has no span with a label (numbers.jsonl, line 1: malformed: the tag 1 has no name",
     }
     assert f"numbers.jsonl: 'numbers' isn't declared: {why['numbers']}" in printed
-    assert "added" not in call(merge_cli, *given)
+    assert "added" not in call(merge_cli, *arguments)
     written = "[{name: p, path: person.jsonl, labels: [PERSON]}]\n"
     (folder / "datasets.yml").write_text(written)
-    printed = call(merge_cli, *given)
+    printed = call(merge_cli, *arguments)
     assert (folder / "datasets.yml").read_text() == written
-    entries = [one.partition("⚠")[0] for one in printed.split("annotators were shown:")[1:]]
+    entries = [block.partition("⚠")[0] for block in printed.split("annotators were shown:")[1:]]
     pasted = [entry for one in entries for entry in yaml.safe_load(one)]
     assert printed.index("isn't declared") > printed.index("as entities")
     (folder / "datasets.yml").write_text(yaml.safe_dump([*yaml.safe_load(written), *pasted]))
     names = ["drug", "below", "empty", "person_eval", "places.dev"]
-    assert [one["name"] for one in declared(folder)] == ["p", *names]
+    assert [entry["name"] for entry in declared(folder)] == ["p", *names]
     assert problems(declare_folder(folder)).keys() == {"none", "numbers"}, "they have nothing to merge"
 
 
@@ -197,13 +203,13 @@ def test_a_read_only_folder_without_an_entry_is_told_what_to_paste():
         user = os.geteuid()
         os.seteuid(user or 65534)  # root may write anywhere
         try:
-            found = declare_folder(folder)
+            undeclared = declare_folder(folder)
         finally:
             os.seteuid(user)
             folder.chmod(0o755)
             Path(name).chmod(0o755)
-    assert problems(found) == {"person": f"its entry can't be added (Permission denied: {folder})"}
-    [check] = check_undeclared(folder, found)
+    assert problems(undeclared) == {"person": f"its entry can't be added (Permission denied: {folder})"}
+    [check] = check_undeclared(folder, undeclared)
     assert yaml.safe_load(check.values["entry"]) == [{"name": "person", "path": "person.jsonl", "labels": ["PERSON"]}]
 
 
@@ -238,7 +244,7 @@ def test_the_digests_of_an_export_are_no_dataset_and_other_files_of_their_name_a
     shutil.copy(tmp_path / "out/export.json", tmp_path / "back")
     assert declare_folder(tmp_path / "back") == []
     shutil.copy(tmp_path / "out/tasks.json", tmp_path / "back/export.json")
-    assert [one.problem for one in declare_folder(tmp_path / "back")] == [""]
+    assert [undeclared.problem for undeclared in declare_folder(tmp_path / "back")] == [""]
 
 
 def test_the_labels_of_a_folder_are_those_of_all_its_folders(tmp_path):
@@ -257,7 +263,7 @@ def test_a_second_file_is_declared_without_a_second_comment(tmp_path):
     printed = " ".join(call(merge_cli, tmp_path, tmp_path / "corpus", "--workers", 1).split())
     assert re.search(r"Check the dataset added to \S+datasets\.yml It lists the labels that occur", printed)
     assert "is named after" not in printed
-    assert [one["name"] for one in declared(tmp_path)] == ["person", "place"]
+    assert [entry["name"] for entry in declared(tmp_path)] == ["person", "place"]
     assert (tmp_path / "datasets.yml").read_text(encoding="utf8").count("# Found in this folder") == 1
 
 

@@ -71,7 +71,7 @@ def account(root: Path, sources: Path, entry: dict[str, Any]) -> tuple[Any, ...]
     other = {"name": "other", "path": "else.jsonl", "labels": ["ORG"], "split": "dev"}
     (root / "tasks/datasets.yml").write_text(yaml.safe_dump([entry, other]), encoding="utf8")
     ledger = merging.run(lang="xx")
-    texts = [(one["text"], one["split"], one["complete"]) for one in merging.table("texts")]
+    texts = [(row["text"], row["split"], row["complete"]) for row in merging.table("texts")]
     stops = [check.stops for check in ledger.checks]
     return merging.table("rows"), merging.table("spans"), texts, stops, sorted(ledger.labels)
 

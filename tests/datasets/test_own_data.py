@@ -91,9 +91,9 @@ def test_data_that_dvc_lock_knows_and_that_are_not_here_are_fetched_first(folder
     write(root, other, '{"text": "a b", "spans": []}')
     lock = json.dumps(LOCK).replace("assets/brat", f"assets/{folder}")
     write(root, "dvc.lock", lock)
-    said = refused(root)
-    assert f"assets/{folder}: " in said
-    assert "dvc.lock knows 3 files in it, and 1 is here. Fetch them: `dvc pull`" in said
-    assert said.index("dvc pull") < said.index(f"dvc add assets/{folder}/NAME")
+    message = refused(root)
+    assert f"assets/{folder}: " in message
+    assert "dvc.lock knows 3 files in it, and 1 is here. Fetch them: `dvc pull`" in message
+    assert message.index("dvc pull") < message.index(f"dvc add assets/{folder}/NAME")
     write(root, f"assets/{folder}/{Path(other).name}", '{"text": "a b", "spans": []}')
     check_project(root / "project.yml")  # the others are deleted

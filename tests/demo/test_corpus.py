@@ -60,7 +60,7 @@ def test_of_both_each_has_half_of_the_labels_and_merging_puts_them_together_by_h
     assert read_tree(tmp_path / "there") == read_tree(tmp_path / "demo")
     convert_brat(tmp_path / "demo/brat", tmp_path / "tasks")
     declared = [tmp_path / "tasks", tmp_path / "demo/prodigy"]
-    assert {one.name: one.labels for one in load_datasets(declared)} == {
+    assert {dataset.name: dataset.labels for dataset in load_datasets(declared)} == {
         "brat": ("COMPANY", "PERSON"),
         "place": ("PLACE",),
         "date": ("DATE",),

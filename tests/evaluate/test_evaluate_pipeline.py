@@ -32,9 +32,9 @@ TABLES = Path("training/own")
 
 def evaluate(folder: Path, model: Path, split: Path, *options: object, status: int = 0) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    given = ("own", "--model", model, "--split", split, "--predictions", "predictions.jsonl", *options)
+    arguments = ("own", "--model", model, "--split", split, "--predictions", "predictions.jsonl", *options)
     with chdir(folder):
-        return " ".join(call(evaluate_cli, *given, status=status).split())
+        return " ".join(call(evaluate_cli, *arguments, status=status).split())
 
 
 def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(ruler, demo_corpus, tmp_path):
@@ -154,14 +154,16 @@ def test_texts_are_scored_by_where_they_come_from(merging, by):
     merging.add("none", ["A"], [task("a tiger", (2, 7))], split="test")
     merging.run(by=by)
     printed = evaluate(merging.root, save_ruler(merging.root / "model", ("A", "cat")), merging.root / "corpus/test")
-    kept = json.loads((merging.root / "training/own/groups.json").read_text())
+    stored = json.loads((merging.root / "training/own/groups.json").read_text())
     metrics = json.loads((merging.root / "metrics/own.json").read_text())
-    found = {key: {value: (one["texts"], one["support"]) for value, one in of.items()} for key, of in kept.items()}
+    found = {
+        key: {value: (scores["texts"], scores["support"]) for value, scores in of.items()} for key, of in stored.items()
+    }
     expected = {"source": {"s1": (14, 6), "s0": (6, 6)}, "dataset": {"one": (12, 12), "two": (10, 2), "none": (1, 1)}}
     assert found == {key: expected[key] for key in sorted(by)}
     for key in by:
         assert f"{key} P R F1 95% Support Texts" in printed
-    assert metrics["groups"] == {key: kept[key] for key in by if key == "dataset"}
+    assert metrics["groups"] == {key: stored[key] for key in by if key == "dataset"}
     assert "s0" not in (merging.root / "metrics/own.json").read_text()
 
 
@@ -199,16 +201,16 @@ def test_an_edited_pipeline_is_told_of_and_its_files_are_read_once(ruler, demo_c
     write_record(model)
     for module in ("labelwise.evaluate.evaluate_pipeline", "labelwise.base.files"):
         monkeypatch.setattr(f"{module}.list_digests", lambda folder: listed.append(folder) or list_digests(folder))
-    said = f"⚠ {model} isn't as its training left it:"
-    assert said not in evaluate(tmp_path, model, demo_corpus / "test")
+    message = f"⚠ {model} isn't as its training left it:"
+    assert message not in evaluate(tmp_path, model, demo_corpus / "test")
     assert listed == [model]
     meta = json.loads((model / "meta.json").read_text())
     (model / "meta.json").write_text(json.dumps(meta | {"version": "9"}))
     (model / "more.txt").touch()
     printed = evaluate(tmp_path, model, demo_corpus / "test")
-    assert f"{said} meta.json, more.txt The scores are of the pipeline as it is now" in printed
+    assert f"{message} meta.json, more.txt The scores are of the pipeline as it is now" in printed
     (model / RECORD).write_text("[]")
-    assert f"{said} {RECORD} The" in evaluate(tmp_path, model, demo_corpus / "test")
+    assert f"{message} {RECORD} The" in evaluate(tmp_path, model, demo_corpus / "test")
 
 
 def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, tmp_path):
@@ -228,7 +230,7 @@ def test_what_cannot_be_evaluated_is_refused_with_a_remedy(ruler, demo_corpus, t
 @pytest.mark.guarantee("exclusive")
 @pytest.mark.parametrize("file", FILES)
 def test_files_that_another_process_is_writing_are_refused_at_once(ruler, demo_corpus, tmp_path, monkeypatch, file):
-    monkeypatch.setattr(run, "evaluate_part", lambda *given: pytest.fail("it was begun"))
+    monkeypatch.setattr(run, "evaluate_part", lambda *args: pytest.fail("it was begun"))
     with another_process(locked(tmp_path / file)):
         printed = evaluate(tmp_path, ruler, demo_corpus / "test", status=1)
     assert f"{Path(file).name}: another process is writing this; wait until it ends" in printed

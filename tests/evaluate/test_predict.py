@@ -30,23 +30,23 @@ def predict(model: Path, split: Path, out: Path, **options) -> tuple[Evaluation,
 def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("labelwise.corpus.pipeline.BATCH_WORDS", 100)
     monkeypatch.setattr("labelwise.corpus.pipeline.MAX_STRINGS", 0)
-    done, found = predict(ruler, demo_corpus / "test", tmp_path / "p.jsonl")
+    done, predicted = predict(ruler, demo_corpus / "test", tmp_path / "p.jsonl")
     nlp = spacy.load(ruler)
     gold_docs = {doc.text: doc for doc in read_docs(demo_corpus / "test", spacy.blank("en"))}
-    assert [doc.key for doc in found] == sorted({doc.key for doc in found})
-    assert len(found) == len(gold_docs) > 2
-    for doc in found:
+    assert [doc.key for doc in predicted] == sorted({doc.key for doc in predicted})
+    assert len(predicted) == len(gold_docs) > 2
+    for doc in predicted:
         expected, gold = nlp(doc.text), gold_docs.pop(doc.text)
         assert doc.predicted == sorted((ent.start_char, ent.end_char, ent.label_) for ent in expected.ents)
         assert doc.gold == sorted(annotation_of(gold).accepted)
         assert doc.uncovered == annotation_of(gold).uncovered
     assert not gold_docs
     assert len(find_partitions(demo_corpus / "test")) > 1
-    assert done.metrics.texts == len(found)
-    assert done.words == sum(len(nlp.make_doc(doc.text)) for doc in found)
+    assert done.metrics.texts == len(predicted)
+    assert done.words == sum(len(nlp.make_doc(doc.text)) for doc in predicted)
     # There is something to get wrong.
-    right = sum(len({*doc.predicted} & {*doc.gold}) for doc in found)
-    assert 0 < right < min(sum(len(doc.predicted) for doc in found), sum(len(doc.gold) for doc in found))
+    right = sum(len({*doc.predicted} & {*doc.gold}) for doc in predicted)
+    assert 0 < right < min(sum(len(doc.predicted) for doc in predicted), sum(len(doc.gold) for doc in predicted))
 
 
 def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
@@ -136,7 +136,7 @@ def test_the_command_counts_what_cannot_be_used_and_needs_a_text(names, inputs, 
 
 def test_texts_that_a_worker_was_killed_with_are_named(names, inputs, ruler, demo_corpus, tmp_path, monkeypatch):
     first = os.getpid()
-    monkeypatch.setattr(module, "predict_each", lambda *given: os.getpid() == first or os._exit(1))
+    monkeypatch.setattr(module, "predict_each", lambda *args: os.getpid() == first or os._exit(1))
     with pytest.raises(InputError, match=r"test/part-0000\d\.spacy: a worker was killed"):
         predict(ruler, demo_corpus / "test", tmp_path / "out.jsonl", workers=2)
     with pytest.raises(InputError, match=r"^13 texts from deep/0\.txt on: a worker was killed"):

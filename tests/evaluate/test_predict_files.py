@@ -35,8 +35,8 @@ def texts(tmp_path, monkeypatch) -> Path:
 
 def predict(model: Path, texts: Path, out: Path, **options) -> tuple[int, int, dict[str, int]]:
     skipped, *done = predict_files(model, [texts], out, **options)
-    now = sum(one.texts for one in done)
-    problems = sum((one.problems for one in done), skipped.problems)
+    now = sum(counts.texts for counts in done)
+    problems = sum((counts.problems for counts in done), skipped.problems)
     return now, now + skipped.texts, dict(problems)
 
 

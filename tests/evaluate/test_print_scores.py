@@ -9,8 +9,8 @@ def test_labels_without_f_are_one_line(capsys):
     printed = capsys.readouterr().out
     table, _, line = printed.partition("ℹ ")
     assert [row.split()[0] for row in table.splitlines() if "WITH" in row or "NONE" in row] == [*some]
-    said = "No F1, because there is no gold: NONE_0, NONE_1, NONE_2"
-    assert " ".join(line.split()) == said
+    message = "No F1, because there is no gold: NONE_0, NONE_1, NONE_2"
+    assert " ".join(line.split()) == message
     print_scores(make_metrics(some | {"UNSCORED": Mistakes(9, 1, unscored=10)}), "cpu.json")
     table, _, line = capsys.readouterr().out.partition("ℹ ")
     assert "UNSCORED" not in table

@@ -8,7 +8,10 @@ from labelwise.evaluate.scores import Aimed, Metrics, Mistakes
 
 def make_metrics(mistakes: dict[str, Mistakes], texts: int = 50, f_low: float | None = 0.5) -> Metrics:
     """Make scores that follow from errors."""
-    counts = [(one.right, one.right + one.spurious + one.boundaries + one.taken, one.gold) for one in mistakes.values()]
+    counts = [
+        (mistake.right, mistake.right + mistake.spurious + mistake.boundaries + mistake.taken, mistake.gold)
+        for mistake in mistakes.values()
+    ]
     scores = score_table(np.array(counts), list(mistakes))
     for row in scores.labels.values():
         row.f_low, row.f_high = f_low, 1.0

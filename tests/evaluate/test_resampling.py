@@ -50,18 +50,18 @@ def plain_f(counts: list) -> list[float]:
 def test_f_is_what_a_loop_computes(shape, dtype):
     rng = np.random.default_rng(0)
     counts = random_counts(rng, math.prod(shape), 3, most=3) * rng.integers(0, 2, (math.prod(shape), 3, 1))
-    expected = np.array([plain_f(one) for one in counts.tolist()]).reshape(*shape, 5)
+    expected = np.array([plain_f(count) for count in counts.tolist()]).reshape(*shape, 5)
     assert shape == () or np.isnan(expected).any()
     np.testing.assert_allclose(f_scores(counts.reshape(*shape, 3, 3).astype(dtype)), expected, rtol=1e-12)
 
 
 def test_the_standard_error_is_that_of_leaving_out_each_doc():
     docs = random_counts(np.random.default_rng(3), 70)
-    without = np.array([plain_f((docs.sum(0) - one).tolist()) for one in docs])
+    without = np.array([plain_f((docs.sum(0) - doc).tolist()) for doc in docs])
     squares = ((without - plain_f(docs.sum(0).tolist())) ** 2).sum(0)
-    found = jackknife(docs)
-    assert found.docs.tolist() == [*(docs.sum(-1) > 0).sum(0), *[(docs.sum((1, 2)) > 0).sum()] * 2]
-    np.testing.assert_allclose(found.errors(), np.sqrt((found.docs - 1) / found.docs * squares), rtol=1e-9)
+    estimate = jackknife(docs)
+    assert estimate.docs.tolist() == [*(docs.sum(-1) > 0).sum(0), *[(docs.sum((1, 2)) > 0).sum()] * 2]
+    np.testing.assert_allclose(estimate.errors(), np.sqrt((estimate.docs - 1) / estimate.docs * squares), rtol=1e-9)
 
 
 @pytest.mark.parametrize("units", [1, 7, 130, 300])
@@ -112,9 +112,9 @@ def unequal_texts(rng: np.random.Generator, texts: int, ease: float) -> np.ndarr
     """Draw counts of texts of unequal difficulty, length and number of spans; `ease` in log-odds."""
     size = rng.lognormal(np.log(6), 0.7, texts)
     gold = rng.poisson(size)
-    found = 1 / (1 + np.exp(-(ease + rng.normal(size=texts))))
-    right = rng.binomial(gold, found)
-    return np.stack([right, right + rng.poisson(0.9 * size * (1 - found)), gold], 1)[:, None]
+    p = 1 / (1 + np.exp(-(ease + rng.normal(size=texts))))
+    right = rng.binomial(gold, p)
+    return np.stack([right, right + rng.poisson(0.9 * size * (1 - p)), gold], 1)[:, None]
 
 
 @pytest.mark.guarantee("intervals")

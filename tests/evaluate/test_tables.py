@@ -112,9 +112,9 @@ def test_a_missed_span_may_be_overlapped_by_the_prediction_of_another(train, cau
 
 def test_gold_that_overlaps_an_entity_is_right_where_it_was_found_and_missed_elsewhere(tmp_path):
     """Entities can't overlap, so no text teaches it."""
-    found = [(0, 7, "A", 0.9), (4, 7, "B", 0.8), (8, 14, "A", 0.7), (12, 14, "B", 0.6)]
-    docs = [make_doc([(0, 7, "A")], [(0, 7, "A"), (4, 7, "B")], found=found[:number]) for number in (2, 1)]
-    docs += [make_doc([(8, 14, "A")], [(8, 11, "A"), (12, 14, "B")], found=found)]
+    predicted = [(0, 7, "A", 0.9), (4, 7, "B", 0.8), (8, 14, "A", 0.7), (12, 14, "B", 0.6)]
+    docs = [make_doc([(0, 7, "A")], [(0, 7, "A"), (4, 7, "B")], found=predicted[:number]) for number in (2, 1)]
+    docs += [make_doc([(8, 14, "A")], [(8, 11, "A"), (12, 14, "B")], found=predicted)]
     tables = write(tmp_path, keyed(docs))
     kinds = [(row["kind"], row["gold_label"], row["predicted_label"]) for row in rows_of(tables)]
     assert kinds[:2] == [("right", "A", "A"), ("nested", "B", None)]
@@ -134,7 +134,7 @@ def test_train_is_counted_by_form_and_label(merging):
     root = merging.root
 
     def write_rows(labels):
-        stored = [one for file in find_partitions(root / "corpus" / "test") for one in read_stored_docs(file)]
+        stored = [stored for file in find_partitions(root / "corpus" / "test") for stored in read_stored_docs(file)]
         docs = [msgspec.structs.replace(gold_of(one), predicted=[(3, 6, "A")]) for one in stored]
         forms = (digest_forms(*both, labels) for both in zip(stored, docs, strict=True))
         make_rows(zip(docs, forms, strict=True), "test", labels).write(root)

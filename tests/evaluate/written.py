@@ -52,4 +52,4 @@ def write_rows(
         return make_rows(given, name, labels, seen if name == split else None)
 
     splits = [rows(dev, "dev"), rows(docs, split)]
-    write_tables(([one] for one in splits), tables, forms)
+    write_tables(([docs_of_split] for docs_of_split in splits), tables, forms)

@@ -39,25 +39,26 @@ def write_predicted(
     unknown (Sequence[str]): labels that the texts aren't complete for.
     name (str): pattern of the documents' names.
     """
-    made = []
-    for text, found in docs.items():
-        scored = [span for span in found if len(span) == 4]
-        doc = PredictedDoc(text_key(text).hex(), text, [span[:3] for span in found], [], found=scored)
+    predictions = []
+    for text, spans in docs.items():
+        scored = [span for span in spans if len(span) == 4]
+        doc = PredictedDoc(text_key(text).hex(), text, [span[:3] for span in spans], [], found=scored)
         doc.doc, doc.uncovered = name.format(text), dict.fromkeys(unknown, "none")
-        made.append(doc)
-    write_predictions(made, path)
+        predictions.append(doc)
+    write_predictions(predictions, path)
     return path
 
 
 def read_tasks(file: Path) -> list[dict]:
-    assert all(isinstance(one, Task) for one in read_items(file))
+    assert all(isinstance(item, Task) for item in read_items(file))
     return read_jsonl(file)
 
 
 def spans_of(folder: Path) -> dict[str, tuple[str, list]]:
     documents = (read_document(stem, folder, BratOptions(discontinuous="cover")) for stem in find_documents(folder))
     return {
-        one.path: (one.task.text, [(span.start, span.end, span.label) for span in one.task.spans]) for one in documents
+        document.path: (document.task.text, [(span.start, span.end, span.label) for span in document.task.spans])
+        for document in documents
     }
 
 
@@ -121,17 +122,17 @@ def test_each_task_has_prodigys_hashes_and_the_tokens_of_the_projects_tokenizer(
     settings = Settings(tokenizer=TokenizerRules(infixes=(r"(?<=[0-9])(?=[a-z])",)))
     export(tmp_path / "tasks", tmp_path / "out", "prodigy-by-label", settings=settings)
     declared = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
-    assert [(one["name"], one["labels"], one["split"]) for one in declared] == [
+    assert [(entry["name"], entry["labels"], entry["split"]) for entry in declared] == [
         ("test-N", ["N"], "test"),
         ("test-n", ["n"], "test"),
     ]
-    [made] = read_tasks(tmp_path / "out" / declared[1]["path"])
-    *tokens, last = made.pop("tokens")
+    [task] = read_tasks(tmp_path / "out" / declared[1]["path"])
+    *tokens, last = task.pop("tokens")
     assert [token["text"] for token in tokens] == ["a", "cat", ",", "60"]
     assert last == {"text": "degC", "start": 9, "end": 13, "id": 4, "ws": False}
-    marked = made["spans"][0]
+    marked = task["spans"][0]
     assert (marked.pop("token_start"), marked.pop("token_end")) == (4, 4)
-    assert made == {
+    assert task == {
         "text": "a cat, 60degC",
         "_input_hash": input_hash("a cat, 60degC"),
         "_task_hash": task_hash(input_hash("a cat, 60degC"), [{"start": 9, "end": 13, "label": "n"}]),
@@ -160,10 +161,10 @@ def test_tokens_are_those_of_the_corpus_or_of_the_project_and_are_cut_at_spans(t
 
     def tokens_of(name: str, *options: object) -> list[str]:
         call(export_cli, tmp_path / name, tmp_path / "out", "--format", "prodigy", *options)
-        (made,) = read_tasks(tmp_path / "out" / "all.jsonl")
-        tokens = [token["text"] for token in made["tokens"]]
-        assert [token["id"] for token in made["tokens"]] == [*range(len(tokens))]
-        assert ["".join(tokens[one["token_start"] : one["token_end"] + 1]) for one in made["spans"]] == ["deg"]
+        (task,) = read_tasks(tmp_path / "out" / "all.jsonl")
+        tokens = [token["text"] for token in task["tokens"]]
+        assert [token["id"] for token in task["tokens"]] == [*range(len(tokens))]
+        assert ["".join(tokens[span["token_start"] : span["token_end"] + 1]) for span in task["spans"]] == ["deg"]
         return tokens
 
     monkeypatch.chdir(tmp_path)
@@ -283,11 +284,15 @@ def test_each_tool_has_predictions_in_its_form_and_in_the_same_order(tmp_path):
         {"text": name, "doc": f"d/{name}.txt"} for name in ("unsure", "sure", "none")
     ]
     assert not any("annotations" in task for task in tasks)
-    made = [task["predictions"][0] for task in tasks]
-    assert [round(one["score"], 2) for one in made] == [0.52, 0.99, 1.0]
-    assert [[result["score"] for result in one["result"]] for one in made] == [[0.97, 0.55], [0.99], []]
-    assert made[0]["result"][1]["value"] == {"start": 2, "end": 6, "text": "sure", "labels": ["B & <C>"]}
-    (version,) = {one["model_version"] for one in made}
+    predictions = [task["predictions"][0] for task in tasks]
+    assert [round(prediction["score"], 2) for prediction in predictions] == [0.52, 0.99, 1.0]
+    assert [[result["score"] for result in prediction["result"]] for prediction in predictions] == [
+        [0.97, 0.55],
+        [0.99],
+        [],
+    ]
+    assert predictions[0]["result"][1]["value"] == {"start": 2, "end": 6, "text": "sure", "labels": ["B & <C>"]}
+    (version,) = {prediction["model_version"] for prediction in predictions}
     assert version.startswith("raw.jsonl ")
     view = ElementTree.parse(tmp_path / "label-studio" / "config.xml").getroot()
     assert [label.get("value") for label in view.iter("Label")] == ["A", "B & <C>", "D"]

@@ -175,8 +175,8 @@ def make_corpus(kind: str, folder: Path) -> dict[str, Standoff]:
 def files_of(kind: str, doc: Standoff, rows: Sequence[str], name: str) -> dict[str, str]:
     """Divide a document's lines into its annotation files."""
     first = [row for row in rows if kind == "shared task" and "\tDrug " in row]
-    rest = [row for row in rows if row not in first]
-    suffixes = {".a1": first, ".a2": rest} if kind == "shared task" else {".ann": rest}
+    second = [row for row in rows if row not in first]
+    suffixes = {".a1": first, ".a2": second} if kind == "shared task" else {".ann": second}
     return {name + suffix: "".join(row + "\n" for row in some) for suffix, some in suffixes.items()}
 
 

@@ -21,7 +21,7 @@ def merged(merging) -> Merging:
     merging.add("volume", ["Volume"], [task(TEXT, (6, 8, "Volume"), (9, 11, "Volume"), **ANN)])
     merging.add("copy", ["Device"], [task(TEXT, (4, 8, "Device"), **ANN)])
     merging.add("two", ["Cat"], [task("big cat", (4, 7, "Cat"), **ANN), task("big cat", (0, 7, "Cat"), **BOB)])
-    merging.add("same", ["Cat"], [task("old cat", (4, 7, "Cat"), **one) for one in (ANN, BOB)])
+    merging.add("same", ["Cat"], [task("old cat", (4, 7, "Cat"), **person) for person in (ANN, BOB)])
     return merging
 
 
@@ -30,7 +30,7 @@ def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_
     done = export_review(tmp_path / "corpus", tmp_path / "out", dropped=True)
     assert (done.tasks, done.without_text) == ({"dropped_spans.jsonl": 3}, 0)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"export.json", "dropped_spans.jsonl"}
-    tasks = {(one["text"], one["meta"]["reason"]): one for one in read_jsonl(tmp_path / "out/dropped_spans.jsonl")}
+    tasks = {(row["text"], row["meta"]["reason"]): row for row in read_jsonl(tmp_path / "out/dropped_spans.jsonl")}
     nested = tasks[TEXT, "nested"]
     lost = {"start": 6, "end": 8, "label": "Volume", "claim": "accept", "datasets": ["volume"], "dropped": True}
     kept = {
@@ -42,7 +42,7 @@ def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_
         "dropped": False,
     }
     tokens = nested.pop("tokens")
-    assert [(one["id"], one["text"]) for one in tokens] == [(0, "Add"), (1, "5"), (2, "mL"), (3, "now")]
+    assert [(token["id"], token["text"]) for token in tokens] == [(0, "Add"), (1, "5"), (2, "mL"), (3, "now")]
     for span, first in zip(nested["spans"], (2, 1), strict=True):
         assert (span.pop("token_start"), span.pop("token_end")) == (first, 2)
     assert nested == {
@@ -61,8 +61,10 @@ def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_
         "_labelwise_uncovered": {"Device": "none", "Volume": "none", "Cat": "none"},
     }
     cut = tasks[TEXT, "misaligned"]
-    assert [one["dropped"] for one in cut["spans"]] == [True]
-    assert [one["text"] for one in cut["tokens"]] == ["Add", "5", "mL", "no", "w"], "or Prodigy would refuse the span"
+    assert [span["dropped"] for span in cut["spans"]] == [True]
+    assert [token["text"] for token in cut["tokens"]] == ["Add", "5", "mL", "no", "w"], (
+        "or Prodigy would refuse the span"
+    )
     assert cut["meta"] == {"reason": "misaligned", "doc": "p1.txt", "from": "volume.jsonl:1", "predicted": "yes"}
 
 
@@ -70,27 +72,27 @@ def test_what_people_marked_differently_is_a_task_for_each_label(merged, tmp_pat
     merged.run(dev_ratio=0, test_ratio=0)
     done = export_review(tmp_path / "corpus", tmp_path / "out", disagreements=True)
     assert done.tasks == {"disagreements.jsonl": 1}
-    [one] = read_jsonl(tmp_path / "out/disagreements.jsonl")
-    assert one["text"] == "big cat"
-    assert [(span["start"], span["label"], span["annotators"]) for span in one["spans"]] == [
+    [first] = read_jsonl(tmp_path / "out/disagreements.jsonl")
+    assert first["text"] == "big cat"
+    assert [(span["start"], span["label"], span["annotators"]) for span in first["spans"]] == [
         (0, "Cat", ["bob"]),
         (4, "Cat", ["ann"]),
     ]
     places = "two.jsonl:1, two.jsonl:2"
-    assert one["meta"] == {"label": "Cat", "annotators": "ann, bob", "from": places, "predicted": "yes"}
-    shown = [{key: value for key, value in span.items() if "token" not in key} for span in one["spans"]]
-    assert one["_task_hash"] == task_hash(one["_input_hash"], shown)
+    assert first["meta"] == {"label": "Cat", "annotators": "ann, bob", "from": places, "predicted": "yes"}
+    shown = [{key: value for key, value in span.items() if "token" not in key} for span in first["spans"]]
+    assert first["_task_hash"] == task_hash(first["_input_hash"], shown)
 
 
 def outvoted_in(merging: Merging) -> list[int]:
     """Return the numbers of outvoted spans in a merge's warnings."""
-    return [one.n for one in merging.run().checks if one.kind == "outvoted spans"]
+    return [check.n for check in merging.run().checks if check.kind == "outvoted spans"]
 
 
 def answered(path, kept, **more):
     """Return a file's tasks as Prodigy saves them, with the spans to keep."""
     saved = {"_view_id": "ner_manual", "answer": "accept", "_timestamp": 9, **more}
-    return [one | saved | {"spans": [span for span in one["spans"] if kept(span)]} for one in read_jsonl(path)]
+    return [row | saved | {"spans": [span for span in row["spans"] if kept(span)]} for row in read_jsonl(path)]
 
 
 def entities(merged):
@@ -130,10 +132,10 @@ def test_after_disagreements_are_settled_nothing_is_left_to_export(merging):
         merging.add("settled", ["A"], reviews[:settled])
         said = outvoted_in(merging)
         merging.declared.pop()
-        left = 2 - settled
+        unsettled = 2 - settled
         exported = export_review(merging.root / "corpus", merging.root / "out", disagreements=True)
-        assert exported.tasks == {"disagreements.jsonl": left}
-        assert said == ([left] if left else [])
+        assert exported.tasks == {"disagreements.jsonl": unsettled}
+        assert said == ([unsettled] if unsettled else [])
     assert merging.run().spans["outvoted"] == 2, "as before a review"
 
 

@@ -137,7 +137,7 @@ def test_verdicts_on_single_spans_come_back(format, judged, tmp_path):
     done = export(judged, tmp_path / "out", format)
     if format == "label-studio":  # which numbers people, and keeps a task's data
         tasks = json.loads((tmp_path / "out" / "tasks.json").read_text())
-        tasks = [{**one, "annotations": [{**one["annotations"][0], "completed_by": 1}]} for one in tasks]
+        tasks = [{**task, "annotations": [{**task["annotations"][0], "completed_by": 1}]} for task in tasks]
         (tmp_path / "out" / "tasks.json").write_text(json.dumps(tasks))
     if format != "prodigy-by-label":
         files = [file.name for file in (tmp_path / "out").iterdir() if file.name != "export.json"]
@@ -199,14 +199,14 @@ def test_an_export_says_how_many_rows_it_wrote_and_which_label_has_none(judged, 
     assert "2 rows with 1 span, and 6 verdicts on single spans, 3 of them rejected" in printed
     assert "No row for Time span, Vessel & lid" in printed
     declared = yaml.safe_load((tmp_path / "out" / "datasets.yml").read_text())
-    assert {one["name"]: len(read_jsonl(tmp_path / "out" / one["path"])) for one in declared} == {
+    assert {entry["name"]: len(read_jsonl(tmp_path / "out" / entry["path"])) for entry in declared} == {
         **dict(zip(LABELS, (2, 0, 0), strict=True)),
         "verdicts": 6,
     }
     assert all(
         "token_end" in span
-        for one in declared
-        for row in read_jsonl(tmp_path / "out" / one["path"])
+        for entry in declared
+        for row in read_jsonl(tmp_path / "out" / entry["path"])
         for span in row["spans"]
     )
 

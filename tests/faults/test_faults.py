@@ -68,7 +68,9 @@ ALL = (
         (
             lambda root: read_manifest(root / "corpus"),
             lambda root: [find_partitions(root / "corpus" / split) for split in SPLITS],
-            lambda root: [read_partition(one) for name in SPLITS for one in find_partitions(root / "corpus" / name)],
+            lambda root: [
+                read_partition(partition) for name in SPLITS for partition in find_partitions(root / "corpus" / name)
+            ],
             lambda root: load_datasets([root / "again.yml"]),
             lambda root: write_report(root, "cpu", root / "read.html"),
         ),
@@ -155,10 +157,10 @@ class Projects:
 
     def run_until(self, command: Command) -> None:
         """Run the commands up to this one in both states."""
-        for each in ALL[self.ran : ALL.index(command) + 1]:
+        for earlier in ALL[self.ran : ALL.index(command) + 1]:
             self.ran += 1
             for docs, folder in self.states.items():
-                start(each, folder, docs)
+                start(earlier, folder, docs)
 
     def place(self, command: Command) -> None:
         """Make the folder as before a command: new inputs, old outputs."""
@@ -188,9 +190,9 @@ def outputs(command: Command, root: Path) -> dict[str, bytes]:
 def leftovers(root: Path) -> list[str]:
     """List files outside the outputs, except an ended training's checkpoint: fitting another goal resumes it."""
     pattern = r"\..*\.labelwise\.\w+|.*\.checkpoint|.*\.tmp"
-    left = {path for path in root.rglob("*") if re.fullmatch(pattern, path.name)}
-    ended = {path for path in left if path.suffix == ".checkpoint" and has_ended(path)}
-    return sorted(path.relative_to(root).as_posix() for path in left - ended)
+    paths = {path for path in root.rglob("*") if re.fullmatch(pattern, path.name)}
+    ended = {path for path in paths if path.suffix == ".checkpoint" and has_ended(path)}
+    return sorted(path.relative_to(root).as_posix() for path in paths - ended)
 
 
 @pytest.fixture(scope="module")

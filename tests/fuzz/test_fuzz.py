@@ -147,8 +147,8 @@ def merge_files(merging: Merging, name: str, files: list[bytes]) -> int:
             place = {"db": path.name, "path": None} if database else {"path": path.name}
             merging.add(str(number), rows=[], expect_losses=True, **place, **DATASETS[number % len(DATASETS)])
     rows = merging.run().rows.total()
-    made = {doc.text for file in merging.root.glob("corpus/*/*.spacy") for doc in read_stored_docs(file)}
-    assert made <= texts
+    merged_texts = {doc.text for file in merging.root.glob("corpus/*/*.spacy") for doc in read_stored_docs(file)}
+    assert merged_texts <= texts
     return rows - 1
 
 
@@ -157,17 +157,17 @@ def find_dropped(path: Path, data: bytes, items: list[Item]) -> Iterator[object]
     incomplete_read = Reason.INCOMPLETE_READ in [item.reason for item in items if isinstance(item, Problem)]
     if path.suffix == ".jsonl" and items:
         lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
-        found = {item.line for item in items}
-        if len(found) != len(lines):
-            yield f"{len(lines)} lines, {len(found)} items"
+        read_lines = {item.line for item in items}
+        if len(read_lines) != len(lines):
+            yield f"{len(lines)} lines, {len(read_lines)} items"
     elif path.suffix == ".conll":
         text = data.decode("utf8", "surrogateescape")
         named = re.search(r"(?m)(^|\r)\W?(#\s*global\.columns| *1[\t ])", text)
         yield from lost_of_conll(path, items, None if named else -1)
     elif path.suffix == ".tsv" and data.removeprefix(b"\xef\xbb\xbf").startswith(b"#FORMAT=WebAnno TSV"):
-        head, *rest = data.split(b"\n\n", 1)
+        head, *blocks = data.split(b"\n\n", 1)
         layers = {tsv(*lines).encode().split(b"\n\n")[0]: columns for lines, columns in COUNTED}
-        columns = () if b"#T_" in b"".join(rest) else layers.get(head, ())
+        columns = () if b"#T_" in b"".join(blocks) else layers.get(head, ())
         lost = lost_of_webanno(path, items, columns) if items and isinstance(items[0], Task) else {}
         yield from (kind for kind, count in lost.items() if count and (kind == "annotations" or not incomplete_read))
     elif path.suffix == ".json" and incomplete_read:

@@ -95,7 +95,7 @@ def test_a_database_that_changes_while_it_is_read_is_read_as_it_was(merging, mon
     merging.add("b", ["A"], ROWS[:1])
     with monkeypatch.context() as patch:
         parse = prodigy.parse_row
-        patch.setattr(prodigy, "parse_row", lambda *given: insert("later") or parse(*given))
+        patch.setattr(prodigy, "parse_row", lambda *args: insert("later") or parse(*args))
         assert merging.run().datasets["a"]["rows"] == 2
     assert merging.run().datasets["a"]["rows"] == 4
     connection.close()

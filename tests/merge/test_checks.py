@@ -16,7 +16,7 @@ def rows(texts: range, marked: range = range(0)) -> list[dict]:
     return [task(f"text {number}", *([(0, 4)] if number in marked else [])) for number in texts]
 
 
-def said(ledger: Ledger) -> str:
+def all_words(ledger: Ledger) -> str:
     return "\n".join(words_of(ledger.checks))
 
 
@@ -27,32 +27,32 @@ def test_answers_left_out_for_their_split_are_named_with_both_data_sets(merging:
     merging.add("new", ["B"], rows(range(4)))
     ledger = merging.run()
     assert ledger.rows == Counter({"merged": 9, "split conflict": 2})
-    assert "Dataset 'other': 2 answers left out; 'own' declares another split for their texts. " in said(ledger)
-    assert "'new'" not in said(ledger)
+    assert "Dataset 'other': 2 answers left out; 'own' declares another split for their texts. " in all_words(ledger)
+    assert "'new'" not in all_words(ledger)
 
 
 def test_splits_that_are_empty_or_small_are_said(merging: Merging):
     merging.add("a", ["A"], rows(range(3), marked=range(3)))
-    text = said(merging.run(test_ratio=0.1, dev_ratio=0.0))
+    text = all_words(merging.run(test_ratio=0.1, dev_ratio=0.0))
     assert "No text is in test. Raise test_ratio in project.yml, or declare a dataset with split: test" in text
     merging.add("b", ["B"], rows(range(300, 400)))
     ledger = merging.run()
-    assert f"Only {ledger.texts['test']} test text" in said(ledger)
-    assert "No gold of label B in dev: training chooses the best pipeline without it. Annotate" in said(ledger)
+    assert f"Only {ledger.texts['test']} test text" in all_words(ledger)
+    assert "No gold of label B in dev: training chooses the best pipeline without it. Annotate" in all_words(ledger)
     merging.declared.clear()
     merging.add("a", ["A", "B"], rows(range(400), marked=range(400)))
-    text = said(merging.run())
+    text = all_words(merging.run())
     assert "No gold of label B in test: scores say nothing about it. " in text
     assert "raise test_ratio" in text
     assert "Only" not in text
     merging.declared[0]["labels"] = ["A"]
     merging.add("b", ["A"], [])
-    assert said(merging.run()) == "Dataset 'b': no rows. Check its path."
+    assert all_words(merging.run()) == "Dataset 'b': no rows. Check its path."
 
 
 def test_equal_texts_need_other_texts_and_no_other_ratio(merging: Merging):
     merging.add("a", ["A"], [task("text 0", _annotator_id="ann", meta={"row": n}) for n in range(200)])
-    text = said(merging.run())
+    text = all_words(merging.run())
     assert "The datasets have 1 distinct text: too few for train, dev and test. Add other texts." in text
     assert "_ratio" not in text
 
@@ -63,7 +63,7 @@ def test_what_a_ledger_counts_is_said(merging: Merging):
     merging.add("own", ["A"], rows(range(5, 6), marked=range(5, 6)), split="test")
     merging.add("other", ["A"], rows(range(5, 40)), split="train")
     merging.add("near", ["as"], [task("text 0")])
-    text = said(merging.run(split_by="doc", near_duplicates="off"))
+    text = all_words(merging.run(split_by="doc", near_duplicates="off"))
     assert "'as' and 'A' may be one label: their names are nearly equal." in text
     assert "1 span outvoted" in text
     assert "Near-duplicates between training and test were not checked." in text
@@ -75,15 +75,15 @@ def test_a_label_under_two_names_is_told_of(merging: Merging):
     marked = rows(range(40), marked=range(40))
     merging.add("new", ["B"], [task(row["text"], (0, 4, "B")) for row in marked[:10]])
     merging.add("old", ["A"], marked)
-    text = said(merging.run(test_ratio=0, dev_ratio=0))
+    text = all_words(merging.run(test_ratio=0, dev_ratio=0))
     assert "10 of 40 spans of 'A' are spans of 'B', too." in text
     assert "add `rename: {A: B}` to its entries in datasets.yml, and list 'B' in their `labels` instead." in text
     merging.declared[0] |= {"labels": ["A"], "rename": {"B": "A"}}
     merging.add("third", ["C"], [task(row["text"], (0, 4, "C")) for row in marked[:9]])
-    text = said(merging.run(test_ratio=0, dev_ratio=0))
+    text = all_words(merging.run(test_ratio=0, dev_ratio=0))
     assert "too." not in text
     merging.add("forgotten", ["B"], rows(range(50, 60)))
-    text = said(merging.run(test_ratio=0, dev_ratio=0))
+    text = all_words(merging.run(test_ratio=0, dev_ratio=0))
     assert (
         "Dataset 'new': renames 'B' to 'A', but another dataset still declares 'B'. If that is the same label, add"
         in text
@@ -92,7 +92,7 @@ def test_a_label_under_two_names_is_told_of(merging: Merging):
 
 def test_labels_that_two_entries_swap_arent_one(merging: Merging):
     merging.add("one", ["A", "B"], [task("text 1", (0, 4, "A"))], rename={"A": "B", "B": "A"})
-    assert "renames" not in said(merging.run())
+    assert "renames" not in all_words(merging.run())
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,11 @@ def test_two_exports_that_name_nobody_and_say_the_same_may_be_one_persons(mergin
     merging.add("week-1", ["A"], rows(range(40), marked=range(40)))
     merging.add("week-2", ["A"], later, **declared)
     f = 1 - len(change) / 40
-    text = said(merging.run())
-    asked = f"'week-1' and 'week-2' are anonymous, so they count as two annotators, but agree in 40 texts (F1 {f:.3f})."
-    assert (asked in text) == warned
+    text = all_words(merging.run())
+    question = (
+        f"'week-1' and 'week-2' are anonymous, so they count as two annotators, but agree in 40 texts (F1 {f:.3f})."
+    )
+    assert (question in text) == warned
     assert ("'week-1' is a part of the other; to leave it out, add `skip: true`" in text) == (warned and f == 1)
 
 
@@ -133,7 +135,7 @@ def test_a_label_that_some_or_all_spans_have_under_another_name(merging: Merging
     marked = [task(f"text {n + 10} here", (5, 7, "TEMP"), *spans) for n, spans in enumerate(marks)]
     merging.add("ph", ["PH", "TEMP"], marked, rename={"T": "TEMP"})
     ledger = merging.run(test_ratio=0, dev_ratio=0)
-    hint = [one for one in words_of(ledger.checks) if "another name" in one]
+    hint = [words for words in words_of(ledger.checks) if "another name" in words]
     assert stopped(ledger) == (hint if stops else [])
     if stops is None:
         assert not hint
@@ -150,7 +152,7 @@ def test_a_label_that_some_or_all_spans_have_under_another_name(merging: Merging
 def test_an_undeclared_label_in_few_texts_is_no_other_name_by_chance(merging: Merging):
     marks = [[(0, 4, "RARE")]] * 3 + [[(0, 4, "A")]] * 40 + [[(0, 4, "MORE"), (8, 12, "A")]] * 12
     merging.add("a", ["A", "RARE"], [task(f"text {n + 10} here", *spans) for n, spans in enumerate(marks)])
-    assert "another name" not in said(merging.run(test_ratio=0, dev_ratio=0))
+    assert "another name" not in all_words(merging.run(test_ratio=0, dev_ratio=0))
 
 
 def test_texts_annotated_for_some_labels_are_normal_if_datasets_share_texts_or_labels(merging: Merging):
@@ -158,18 +160,18 @@ def test_texts_annotated_for_some_labels_are_normal_if_datasets_share_texts_or_l
     merging.add("person", ["PER"], rows(range(30)))
     merging.add("place", ["LOC"], rows(range(20, 50)))
     merging.add("more-places", ["LOC"], rows(range(60, 90)))
-    text = said(merging.run())
+    text = all_words(merging.run())
     assert "share neither" not in text
     assert "some labels only" not in text
     merging.add("price", ["PRICE"], rows(range(100, 130)))
     ledger = merging.run()
-    [words] = [one for one in words_of(ledger.checks) if "share neither" in one]
+    [words] = [words for words in words_of(ledger.checks) if "share neither" in words]
     assert words.startswith("Datasets 'person', 'price' share neither texts nor labels")
     assert "absent" in words
     assert "coverage" not in words
     merging.declared[-1]["absent"] = ["PER", "LOC"]
     merging.add("last", ["PRICE"], rows(range(130, 131)))
-    assert "share neither" not in said(merging.run())
+    assert "share neither" not in all_words(merging.run())
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ def test_a_label_whose_spans_lie_in_longer_ones_of_another_dataset_is_named(merg
     merging.add("people", ["PER"], [task(text, (0, 4), label="PER") for text in texts])
     merging.add("phrases", ["NP"], [task(text, (0, 7), label="NP") for text in texts[kept:]])
     ledger = merging.run(test_ratio=0, dev_ratio=0, policies=Policies(overlap=overlap))
-    found = [one for one in words_of(ledger.checks) if "overlap: first" in one]
+    found = [words for words in words_of(ledger.checks) if "overlap: first" in words]
     assert bool(found) == warned
     if warned:
         assert found[0].startswith("Dataset 'people': 10 of 12 spans of PER aren't in doc.ents")
@@ -194,7 +196,7 @@ def test_spans_of_another_label_are_asked_about_and_not_to_be_declared_first(mer
     texts = [f"text {number + 10} here" for number in range(12)]
     merging.add("ann", ["PER"], [task(text, (0, 4), label="PER") for text in texts])
     merging.add("leo", ["HUMAN"], [task(text, (0, 4), label="HUMAN") for text in texts])
-    printed = said(merging.run(test_ratio=0, dev_ratio=0))
+    printed = all_words(merging.run(test_ratio=0, dev_ratio=0))
     assert "12 of 12 spans of 'HUMAN' are spans of 'PER', too" in printed
     assert "overlap: first" not in printed
 
@@ -205,7 +207,7 @@ def test_a_later_export_with_corrections_is_asked_about_by_its_name(merging: Mer
     merging.add("food", ["FOOD"], [task(text, (0, 4), label="FOOD") for text in texts])
     kept = [task(text, *[(0, 4)] * (number > 5), label="FOOD") for number, text in enumerate(texts)]
     merging.add(name, ["FOOD"], kept)
-    assert ("Same person?" in said(merging.run())) == asked
+    assert ("Same person?" in all_words(merging.run())) == asked
 
 
 def test_a_split_that_few_texts_leave_empty_is_told_with_a_salt_that_fills_it(merging: Merging):
@@ -213,22 +215,22 @@ def test_a_split_that_few_texts_leave_empty_is_told_with_a_salt_that_fills_it(me
     ratios = {"dev_ratio": 0.1, "test_ratio": 0.1}
     salt = next(str(n) for n in range(99) if not merging.run(split_salt=str(n), **ratios).texts["dev"])
     ledger = merging.run(split_salt=salt, **ratios)
-    [words] = [one for one in words_of(ledger.checks) if "No text is in dev. " in one]
+    [words] = [words for words in words_of(ledger.checks) if "No text is in dev. " in words]
     assert words.startswith(
         "No text is in dev. Raise dev_ratio in project.yml, or declare a dataset with split: dev. Or "
     )
     new = re.search(r"split_salt: '(\d+)'$", words)
     assert new
-    wanted = TrainingConfig(ROOT / "configs/cpu.cfg", merging.root / "corpus")
+    config = TrainingConfig(ROOT / "configs/cpu.cfg", merging.root / "corpus")
     with pytest.raises(InputError, match=re.escape(new[0])):
-        train_pipeline(wanted, merging.root / "model", merging.root / "curve.tsv")
+        train_pipeline(config, merging.root / "model", merging.root / "curve.tsv")
     assert all(merging.run(split_salt=new[1], **ratios).texts[split] for split in ("train", "dev", "test"))
-    assert "No text is in dev" not in said(merging.run(split_salt=salt, dev_ratio=0, test_ratio=0.1))
+    assert "No text is in dev" not in all_words(merging.run(split_salt=salt, dev_ratio=0, test_ratio=0.1))
     merging.declared[0]["split"] = "train"
     merging.add("b", ["A"], rows(range(20, 21)), split="test")
-    assert "No text is in dev" not in said(merging.run(split_salt=salt, **ratios))
+    assert "No text is in dev" not in all_words(merging.run(split_salt=salt, **ratios))
     with pytest.raises(InputError, match="No text is in dev"):
-        train_pipeline(wanted, merging.root / "model", merging.root / "curve.tsv")
+        train_pipeline(config, merging.root / "model", merging.root / "curve.tsv")
 
 
 def test_texts_that_nobody_annotated_are_no_negatives(merging: Merging):
@@ -239,7 +241,7 @@ def test_texts_that_nobody_annotated_are_no_negatives(merging: Merging):
     merging.add("c", ["A"], [{"text": f"Go to <LOC>Riga {number}</LOC> now"} for number in range(10)])
     ledger = merging.run()
     assert ledger.rows == Counter({"merged": 34, "not annotated": 3, "unsupported format": 10})
-    assert "Dataset 'c': 10 of 10 rows can't be used: unsupported format (10)" in said(ledger)
+    assert "Dataset 'c': 10 of 10 rows can't be used: unsupported format (10)" in all_words(ledger)
 
 
 @pytest.mark.parametrize(
@@ -251,8 +253,8 @@ def test_quoted_words_show_how_offsets_count(merging: Merging, begin: str, writt
     moved = [{"text": f"{begin}From Riga to {n}", "spans": [span], "answer": "accept"} for n in range(10)]
     merging.add("a", ["A", "CITY"], [*(rows(range(9), range(9)) if reading == "utf-16" else ()), *moved])
     labels = find_undeclared(merging.root / "tasks", [])
-    assert [one.entry.labels[-1] for one in labels if one.entry.name == "a"] == ["CITY"]
-    assert f"Dataset 'a': 10 spans have unusable offsets; 0 with `{reading}` offsets" in said(merging.run())
+    assert [label.entry.labels[-1] for label in labels if label.entry.name == "a"] == ["CITY"]
+    assert f"Dataset 'a': 10 spans have unusable offsets; 0 with `{reading}` offsets" in all_words(merging.run())
     merging.declared[0]["offsets"] = reading
     merging.add("b", ["A"], rows(range(20, 22)))
     ledger = merging.run()

@@ -37,8 +37,8 @@ def digest(*spans: list[int]) -> str:
 
 
 def row(verdict: str, removed: list[int] | None, added: list[int] | None, answer: str = "", **more: Any) -> dict:
-    made = {"dataset": "a", "text": key(TEXT), "label": "A", "answer": answer or digest(BIG, CAT)}
-    return made | {"verdict": verdict, "removed": removed, "added": added} | more
+    decision = {"dataset": "a", "text": key(TEXT), "label": "A", "answer": answer or digest(BIG, CAT)}
+    return decision | {"verdict": verdict, "removed": removed, "added": added} | more
 
 
 def decide(merging: Merging, *rows: Any, name: str = "decisions.jsonl") -> None:
@@ -51,8 +51,8 @@ def gold(merging: Merging, out: str = "corpus") -> dict[str, list]:
 
 
 def problems(merging: Merging) -> list[tuple]:
-    found = sorted(merging.problems())
-    return [(dataset, file, line, reason.partition(":")[0]) for dataset, file, line, reason in found]
+    rows = sorted(merging.problems())
+    return [(dataset, file, line, reason.partition(":")[0]) for dataset, file, line, reason in rows]
 
 
 def test_each_answer_that_counts_is_there_with_its_line_and_its_annotator(merging):
@@ -215,7 +215,7 @@ def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging, 
     )
     ledger = merging.run()
     accepted, rejected, uncovered = gold(merging)[TEXT]
-    assert [one[:3] for one in accepted] == [(*BIG, "A"), (*MAT, "B")]
+    assert [span[:3] for span in accepted] == [(*BIG, "A"), (*MAT, "B")]
     assert rejected == [(*CAT, "A")]
     assert uncovered == {"A": "partial", "B": "partial"}
     assert ledger.rows["stale decision"] == 1, "no answer has CAT as B"

@@ -25,7 +25,7 @@ def merge(root: Path) -> tuple[str, dict]:
 
 
 def names_in(declared: Path) -> list[str]:
-    return [one["name"] for one in yaml.safe_load(declared.read_text(encoding="utf8"))]
+    return [entry["name"] for entry in yaml.safe_load(declared.read_text(encoding="utf8"))]
 
 
 @pytest.mark.guarantee("declared")

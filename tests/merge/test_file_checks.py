@@ -11,14 +11,14 @@ SOME = ({"PER"}, {"PER", "LOC"}, {"LOC"}, {"LOC", "DATE"}, {"PER", "DATE"}, {*LA
 
 
 def conll(number: int, rows: list[Sentence], doc: bool = False) -> str:
-    tags = ([(token, tag if tag[2:] in SOME[number] else "O") for token, tag in one.tagged] for one in rows)
+    tags = ([(token, tag if tag[2:] in SOME[number] else "O") for token, tag in row.tagged] for row in rows)
     return (f"# newdoc id = d{number}\n" if doc else "") + table(tags)
 
 
 def merge(root: Path, files: dict[str, str]) -> tuple[Outcome, str]:
-    made = merge_folder(root, {f"prodigy/{name}": content for name, content in files.items()})
-    _, _, said = made.printed.partition("Are they one corpus?")
-    return made, "\n".join(
+    outcome = merge_folder(root, {f"prodigy/{name}": content for name, content in files.items()})
+    _, _, said = outcome.printed.partition("Are they one corpus?")
+    return outcome, "\n".join(
         line for line in said.splitlines() if line.startswith(("- ", "  path", "  labels", "  - ", "  split"))
     )
 
@@ -30,17 +30,17 @@ def in_six(write: Callable[[int, list[Sentence]], str], name: str) -> dict[str, 
 
 def test_files_whose_names_differ_by_a_number_may_be_one_corpus(tmp_path: Path) -> None:
     files = in_six(conll, "doc{}.conll") | {"other.conll": conll(5, sentences(80)[60:])}
-    made, entry = merge(tmp_path, files)
-    printed = " ".join(made.printed.split())
+    outcome, entry = merge(tmp_path, files)
+    printed = " ".join(outcome.printed.split())
     assert "6 files of one format declare different labels: datasets doc0, doc1, doc2, doc3, doc4, doc5. " in printed
     assert "in place of their 6 entries; 50 of 60 texts would then be complete for more labels: - name: doc" in printed
     [found] = yaml.safe_load(entry)
     assert found == {"name": "doc", "path": "doc*.conll", "labels": ["DATE", "LOC", "PER"]}
     declared = tmp_path / "assets/prodigy/datasets.yml"
-    others = [one for one in yaml.safe_load(declared.read_text()) if not one["name"].startswith("doc")]
+    others = [entry for entry in yaml.safe_load(declared.read_text()) if not entry["name"].startswith("doc")]
     declared.write_text(yaml.safe_dump([*others, found]))
     after = merge_folder(tmp_path, {})
-    assert after.entities == made.entities
+    assert after.entities == outcome.entities
     assert after.ledger
     assert {label: of["complete"] for label, of in after.ledger["labels"].items()} == dict.fromkeys(LABELS, 80)
     assert "one corpus" not in after.printed
@@ -65,7 +65,7 @@ def test_names_may_be_numbers_alone(tmp_path: Path) -> None:
 
 def label_by_label(n: int, rows: list[Sentence]) -> str:
     """Half of the files are for one label, the others for another."""
-    return jsonl({"text": one.text, "spans": one.objects()[n % 2 : n % 2 + 1]} for one in rows)
+    return jsonl({"text": row.text, "spans": row.objects()[n % 2 : n % 2 + 1]} for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_declared_labels_are_an_answer(tmp_path: Path) -> None:
     merge(tmp_path, files)
     declared = tmp_path / "assets/prodigy/datasets.yml"
     entries = yaml.safe_load(declared.read_text())
-    declared.write_text(yaml.safe_dump([one | {"labels": sorted({*one["labels"], "PER"})} for one in entries]))
+    declared.write_text(yaml.safe_dump([entry | {"labels": sorted({*entry["labels"], "PER"})} for entry in entries]))
     assert "one corpus" not in merge_folder(tmp_path, {}).printed

@@ -60,15 +60,15 @@ def test_bytes_do_not_depend_on_the_time_zone(merging, monkeypatch):
     merging.add("studio", ["A"], [], path="studio.json", annotator={1: "ann"})
     studio = [{"id": 1, "data": {"text": "one cat"}, "annotations": [annotation]}]
     (merging.root / "tasks/studio.json").write_text(json.dumps(studio))
-    made = []
+    digests = []
     for zone in ("UTC", "America/New_York", "Asia/Kolkata"):
         monkeypatch.setenv("TZ", zone)
         time.tzset()
         assert merging.run(zone).spans == {"in superseded task": 1}
-        made.append(merging.files(zone))
+        digests.append(merging.files(zone))
     monkeypatch.undo()
     time.tzset()
-    assert made[0] == made[1] == made[2]
+    assert digests[0] == digests[1] == digests[2]
 
 
 @pytest.mark.guarantee("moved-splits")
@@ -133,8 +133,8 @@ def test_how_many_buckets_there_are_changes_nothing(merging, monkeypatch, large)
     patch_merge(monkeypatch, WAITING_BYTES=3000, SOURCE_BYTES=500, **dict.fromkeys(LIMITS, large))
     assert merging.run("many", docs_per_partition=10) == ledger
     assert merging.files("many") == merging.files("whole")
-    found = [one for one in merging.problems("many") if one[0] == "again"]
-    assert sorted((one[2], one[3].partition(" (")[0]) for one in found) == [
+    problems = [problem for problem in merging.problems("many") if problem[0] == "again"]
+    assert sorted((problem[2], problem[3].partition(" (")[0]) for problem in problems) == [
         (54, "bad JSON: object keys must be strings"),
         (55, "invalid: None 9 None: no end, no label"),
     ]
@@ -152,7 +152,7 @@ def test_long_texts_make_more_partitions_and_one_that_would_take_gigabytes_is_co
     assert 4 <= len(many) <= 8, "40 KB of text, 10 KB in a partition, a power of two of them"
     assert (ledger.rows, ledger.spans.total()) == (Counter({"merged": 40, "malformed": 1}), 80)
     why = "malformed: a text of 1,600 characters; cut it into texts of 1,500 at most"
-    assert [one for one in merging.problems("many") if one[0] == "b"] == [("b", "b.jsonl", 1, why)]
+    assert [problem for problem in merging.problems("many") if problem[0] == "b"] == [("b", "b.jsonl", 1, why)]
 
 
 @pytest.mark.parametrize("large", [10**9, 2000], ids=["at once", "cut again"])
@@ -194,13 +194,13 @@ def test_an_account_that_does_not_balance_is_an_error(merging, monkeypatch, sche
 
     def lose(file: Path) -> Iterator[Any]:
         for batch in read_batches(file):
-            kept = []
+            batches = []
             for columns, (table, schema) in zip(batch, SCHEMAS.items(), strict=True):
                 rows = [*zip(*columns.own, strict=True)]
                 if schema in schemas:
                     rows = [row for row in rows if row[OWN[table].index("line")] != 7]
-                kept.append(Columns([*zip(*rows, strict=True)], columns.shared))
-            yield kept
+                batches.append(Columns([*zip(*rows, strict=True)], columns.shared))
+            yield batches
 
     monkeypatch.setattr(commit, "read_batches", lose)
     with pytest.raises(RuntimeError, match=says):

@@ -9,20 +9,20 @@ def shingles(text: str) -> set[tuple]:
     return set(zip(words, words[1:], words[2:], strict=False))
 
 
-def jaccard(one: str, other: str) -> float:
-    return len(shingles(one) & shingles(other)) / len(shingles(one) | shingles(other))
+def jaccard(text: str, other: str) -> float:
+    return len(shingles(text) & shingles(other)) / len(shingles(text) | shingles(other))
 
 
 def families(count: int, seed: int = 0) -> list[list[str]]:
     rng = random.Random(seed)
-    made = []
+    groups = []
     for number in range(count):
         words = [f"w{rng.randrange(5000)}" for _ in range(100)]
         copy = list(words)
         for place in rng.sample(range(100), number % 12):
             copy[place] = "other"
-        made.append([" ".join(words), " ".join(copy) + " !"])
-    return made
+        groups.append([" ".join(words), " ".join(copy) + " !"])
+    return groups
 
 
 def add(merging, texts, **options) -> None:
@@ -31,12 +31,16 @@ def add(merging, texts, **options) -> None:
 
 
 def test_pairs_in_two_splits_are_reported_with_their_similarity_and_can_be_kept_in_one(merging):
-    made = families(120)
-    add(merging, [text for family in made for text in family])
+    labels_by_family = families(120)
+    add(merging, [text for family in labels_by_family for text in family])
     ledger = merging.run(dev_ratio=0.2, test_ratio=0.3, docs_per_partition=20)
     splits = {text: split for text, (split, _) in merging.docs().items()}
-    apart = {(one, other): jaccard(one, other) for one, other in made if splits[one] != splits[other] and one != other}
-    texts = [text for family in made for text in family]
+    apart = {
+        (one, other): jaccard(one, other)
+        for one, other in labels_by_family
+        if splits[one] != splits[other] and one != other
+    }
+    texts = [text for family in labels_by_family for text in family]
     reported = {}
     for pair in merging.lines("near_duplicates.jsonl"):
         assert all(text["doc"] == f"{text['line']}.txt" for text in pair["texts"])
@@ -51,9 +55,11 @@ def test_pairs_in_two_splits_are_reported_with_their_similarity_and_can_be_kept_
     assert sum(of.total() for of in ledger.near_duplicates.values()) == len(reported) > 10
     ledger = merging.run("kept", dev_ratio=0.2, test_ratio=0.3, near_duplicates="group")
     kept = {text: split for text, (split, _) in merging.docs("kept").items()}
-    families_of_one = [(one, other) for one, other in made if jaccard(one, other) > 0.9]
+    families_of_one = [(one, other) for one, other in labels_by_family if jaccard(one, other) > 0.9]
     assert all(kept[one] == kept[other] for one, other in families_of_one)
-    assert all(kept[one] in (splits[one], splits[other]) for one, other in made), "where the hash of one puts it"
+    assert all(kept[one] in (splits[one], splits[other]) for one, other in labels_by_family), (
+        "where the hash of one puts it"
+    )
     assert ledger.near_duplicates == {}
     assert merging.files("kept")["near_duplicates.jsonl"] == b""
     assert {*kept.values()} == {"train", "dev", "test"}

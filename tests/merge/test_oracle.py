@@ -170,7 +170,9 @@ class Oracle:
 
     def compare_versions(self, text: str, able: list[dict]) -> None:
         """Count agreement between every two annotators' latest accepted answers, except reviews."""
-        tasks = [one for one in able if one["kind"] == "complete" and one["answer"] == "accept" and not one["review"]]
+        tasks = [
+            task for task in able if task["kind"] == "complete" and task["answer"] == "accept" and not task["review"]
+        ]
         met = set()
         for label in self.labels:
             people = dict.fromkeys(task["who"] for task in tasks if label in task["labels"])
@@ -228,22 +230,22 @@ class Oracle:
             judges = [last["who"]] if last else list(dict.fromkeys(task["who"] for task in tasks))
             if len({str(task["who"]) for task in tasks}) < 2 or (self.policies.annotators == "union" and not last):
                 continue
-            said = [claim for claim in claims if claim["verdict"] == "accept" and claim["key"][2] == label]
-            said = [claim for claim in said if any(claim["task"] is task for task in tasks)]
+            accepted = [claim for claim in claims if claim["verdict"] == "accept" and claim["key"][2] == label]
+            accepted = [claim for claim in accepted if any(claim["task"] is task for task in tasks)]
             marks = [
-                {c["key"][:2] for c in said if c["task"]["who"] == judge and last in (None, c["task"])}
+                {c["key"][:2] for c in accepted if c["task"]["who"] == judge and last in (None, c["task"])}
                 for judge in judges
             ]
             needed = len(judges) if self.policies.annotators == "all" else (len(judges) + 1) // 2
             kept = what_stands(marks, needed)
-            lost = [claim for claim in said if claim["key"][:2] not in kept]
+            lost = [claim for claim in accepted if claim["key"][:2] not in kept]
             keys = sorted({claim["key"] for claim in lost})
             self.ledger["spans"].update({"outvoted": len(keys), "duplicate": len(lost) - len(keys)})
             self.ledger["labels"][label]["outvoted"] += len(keys)
             for key in keys:
-                winners = sorted({c["key"] for c in said if c not in lost and clash(c["key"], key)})[:1]
+                winners = sorted({c["key"] for c in accepted if c not in lost and clash(c["key"], key)})[:1]
                 told = (
-                    (*one, "accept", tuple(sorted({c["task"]["name"] for c in said if c["key"] == one})))
+                    (*one, "accept", tuple(sorted({c["task"]["name"] for c in accepted if c["key"] == one})))
                     for one in (key, *winners)
                 )
                 self.dropped_spans[text, "outvoted", tuple(told)] += 1
@@ -482,24 +484,24 @@ def clash(one: Key, other: Key) -> bool:
 
 def what_stands(marks: list[set], needed: int) -> set:
     """Return the places that at least `needed` annotators marked."""
-    left, kept = set().union(*marks), set()
-    while left:
-        group = {left.pop()}
-        while near := {place for place in left if any(clash(place, other) for other in group)}:
+    places, chosen = set().union(*marks), set()
+    while places:
+        group = {places.pop()}
+        while near := {place for place in places if any(clash(place, other) for other in group)}:
             group |= near
-            left -= near
+            places -= near
         if sum(bool(group & places) for places in marks) < needed:
             continue
         votes = {place: sum(place in places for places in marks) for place in group}
         if sure := {place for place in group if 2 * votes[place] > len(marks)}:
-            kept |= sure
+            chosen |= sure
             continue
         best = [place for place in group if votes[place] == max(votes.values())]
         while best:
             first = min(best, key=lambda place: (place[0] - place[1], place[0]))
-            kept.add(first)
+            chosen.add(first)
             best = [place for place in best if not clash(place, first)]
-    return kept
+    return chosen
 
 
 def claim_stands(claim: dict, claims: list[dict], policies: Policies) -> bool:
@@ -607,7 +609,7 @@ def rows(draw: st.DrawFn, texts: dict[str, list], labels: list[str]) -> Any:
 def several_datasets(draw: st.DrawFn) -> list[dict[str, Any]]:
     chosen = draw(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=4, unique=True))
     texts = {text: draw(places(text)) for text in chosen}
-    made = []
+    datasets = []
     for name in "badc"[: draw(st.sampled_from([2, 1, 3, 4]))]:  # not in the order of their names; labels neither
         labels = draw(st.lists(st.sampled_from("BAC"), min_size=1, max_size=3, unique=True))
         rename = draw(
@@ -617,11 +619,13 @@ def several_datasets(draw: st.DrawFn) -> list[dict[str, Any]]:
         kind = draw(st.sampled_from(["auto", "auto", "complete", "binary"]))
         split = draw(st.sampled_from([*["auto"] * 7, "train", "dev", "test"]))
         tasks = draw(st.lists(rows(texts, labels), min_size=draw(st.sampled_from([0, 3, 6])), max_size=9))
-        made.append({"name": name, "labels": labels, "kind": kind, "split": split, "rename": rename, "rows": tasks})
+        datasets.append({"name": name, "labels": labels, "kind": kind, "split": split, "rename": rename, "rows": tasks})
     if draw(st.booleans()):  # a copy under another name, such as a database beside its export
-        made.append({**made[0], "name": "e", "labels": draw(st.sampled_from([made[0]["labels"], ["A", "B", "C"]]))})
-        made[-1]["rename"] = {} if made[-1]["labels"] != made[0]["labels"] else made[0]["rename"]
-    return made
+        datasets.append(
+            {**datasets[0], "name": "e", "labels": draw(st.sampled_from([datasets[0]["labels"], ["A", "B", "C"]]))}
+        )
+        datasets[-1]["rename"] = {} if datasets[-1]["labels"] != datasets[0]["labels"] else datasets[0]["rename"]
+    return datasets
 
 
 def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dict[str, Any]:
@@ -647,12 +651,14 @@ def merge(root: Path, datasets: list[dict[str, Any]], policies: Policies) -> dic
     dropped_spans: Counter[tuple] = Counter()
     problems: Counter[tuple] = Counter()
     for group in read_groups(root / "corpus"):
-        for one in find_dropped(group):
-            told = [(*span.span, span.verdict, tuple(span.datasets)) for span in (one.dropped, one.kept) if span]
-            dropped_spans[keys[one.text], one.reason + ", learned" * one.learned, tuple(told)] += 1
+        for dropped in find_dropped(group):
+            outcomes = [
+                (*span.span, span.verdict, tuple(span.datasets)) for span in (dropped.dropped, dropped.kept) if span
+            ]
+            dropped_spans[keys[dropped.text], dropped.reason + ", learned" * dropped.learned, tuple(outcomes)] += 1
         for table in (group.rows, group.spans):
             bad = where(table, "reason", PROBLEMS).to_pylist()
-            problems.update((one["dataset"], one["line"], one["reason"]) for one in bad)
+            problems.update((problem["dataset"], problem["line"], problem["reason"]) for problem in bad)
     return {"ledger": described(ledger), "docs": docs, "dropped_spans": dropped_spans, "problems": problems}
 
 
@@ -667,7 +673,10 @@ def described(ledger: Ledger) -> dict[str, Any]:
     metrics = ledger.metrics()
     data |= {name: metrics[name] for name in ("rows_read", "spans_read", "same_texts")}
     data |= {"partly": +ledger.partly, "near_duplicates": Counter()}  # the latter aren't looked for
-    checks = {name: [one for one in ledger.checks if one.kind == name] for name in {one.kind for one in ledger.checks}}
+    checks = {
+        name: [check for check in ledger.checks if check.kind == name]
+        for name in {check.kind for check in ledger.checks}
+    }
     data["other checks"] = {"out of order", "unknown annotators", "without split key"} & checks.keys()
     data["labels"] = {label: +counts for label, counts in ledger.labels.items()}
     data["gold"] = ledger.gold
@@ -677,10 +686,14 @@ def described(ledger: Ledger) -> dict[str, Any]:
     }
     data["pairs"] = ledger.pairs
     data["datasets"] = +Counter({name: counts["rows"] for name, counts in ledger.datasets.items()})
-    [data["undeclared"]] = [Counter(one.values["labels"]) for one in checks.get("undeclared labels", [])] or [Counter()]
-    [data["replaced"]] = [Counter(one.values["datasets"]) for one in checks.get("replaced answers", [])] or [Counter()]
+    [data["undeclared"]] = [Counter(check.values["labels"]) for check in checks.get("undeclared labels", [])] or [
+        Counter()
+    ]
+    [data["replaced"]] = [Counter(check.values["datasets"]) for check in checks.get("replaced answers", [])] or [
+        Counter()
+    ]
     data["split_conflict"] = Counter(
-        {f'["{one.dataset}","{one.values["other"]}"]': one.n for one in checks.get("texts of other splits", [])}
+        {f'["{check.dataset}","{check.values["other"]}"]': check.n for check in checks.get("texts of other splits", [])}
     )
     data["renamed"] = +Counter(
         {
@@ -745,8 +758,8 @@ def test_merging_is_what_the_contract_says(number: int, hashed: dict[str, str]) 
     def check(datasets: list[dict[str, Any]]) -> None:
         oracle = Oracle(datasets, policies, hashed)
         with tempfile.TemporaryDirectory() as root:
-            found = merge(Path(root), datasets, policies)
-        assert found == {name: getattr(oracle, name) for name in found}
+            outputs = merge(Path(root), datasets, policies)
+        assert outputs == {name: getattr(oracle, name) for name in outputs}
 
     check()
 
@@ -768,6 +781,6 @@ def test_texts_whose_32_bit_hashes_are_equal_stay_two_documents(tmp_path: Path, 
         expected[one] = ([(0, 3, "A", ("a",))], [(0, 3, "A")], {"B": "none"})
         expected[other] = ([(0, 3, "B", ("b",)), (4, end, "A", ("a",))], [(0, 3, "B"), (4, end, "A")], {})
     datasets = [{"name": label.lower(), "labels": [label], "rows": tasks[label]} for label in tasks]
-    found = merge(tmp_path, datasets, Policies())
-    assert {text: (doc["gold"], doc["entities"], doc["uncovered"]) for text, doc in found["docs"].items()} == expected
-    assert found["ledger"]["rows"] == {"merged": 3 * len(COLLIDING)}
+    outputs = merge(tmp_path, datasets, Policies())
+    assert {text: (doc["gold"], doc["entities"], doc["uncovered"]) for text, doc in outputs["docs"].items()} == expected
+    assert outputs["ledger"]["rows"] == {"merged": 3 * len(COLLIDING)}

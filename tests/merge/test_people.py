@@ -4,7 +4,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.annotation import annotation_of
 from labelwise.merge.rules.policies import Policies
 from tests.conftest import task
-from tests.merge.test_checks import said
+from tests.merge.test_checks import all_words
 
 TEXT = "Zoë Barton of Mercury Labs paid."
 ZOE, FIRST, OTHER = (0, 10, "PERSON"), (0, 3, "PERSON"), (14, 26, "PERSON")
@@ -43,7 +43,7 @@ def test_names_and_declarations_say_who_is_who(merging, one, other, declared, sa
     assert ledger.rows == ({"merged": 1, "superseded": 1} if same else {"merged": 2})
     assert ledger.agreement == ({} if same else {"PERSON": {"texts": 1, "both": 0, "spans": 2}})
     replaced = "1 answer was replaced by a later answer of the same annotator in another dataset: a by b (1)"
-    assert (replaced in said(ledger)) == same
+    assert (replaced in all_words(ledger)) == same
 
 
 def test_an_adjudication_outvotes_nothing_of_the_same_person(merging):
@@ -63,7 +63,7 @@ def test_a_policy_may_name_people(merging, annotators, expected, session):
     ledger = merging.run(policies=Policies(annotators=annotators))
     ((_, doc),) = merging.docs().values()
     assert annotation_of(doc).accepted == set(expected)
-    assert ("Unknown annotator in `annotators`: 'nobody'" in said(ledger)) == ("nobody" in annotators)
+    assert ("Unknown annotator in `annotators`: 'nobody'" in all_words(ledger)) == ("nobody" in annotators)
     for wrong in ("unoin", "nobody, eve"):
         why = rf"annotators: '{wrong}' is neither a policy \(half, all, union\) nor .* who answered \(ann, bob\)"
         with pytest.raises(InputError, match=why):
@@ -77,7 +77,7 @@ def test_a_policy_may_name_people(merging, annotators, expected, session):
 def test_a_person_who_is_declared_and_has_no_answer_is_warned_of(merging, declared, warned):
     merging.add("a", ["PERSON"], [answer(ZOE, who="1"), answer(OTHER, who="2"), "{"], annotator=declared)
     merging.add("b", ["PERSON"], [answer(ZOE, who="")], annotator="eve")
-    printed = said(merging.run())
+    printed = all_words(merging.run())
     assert ("Dataset 'a': `annotator`" in printed) == bool(warned)
     assert warned in printed
     assert "Dataset 'b': `annotator`" not in printed

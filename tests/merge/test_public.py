@@ -28,7 +28,7 @@ def check_corpus(declared: Path, out: Path) -> Ledger:
     gold = [span for _, doc in docs.values() for span in doc.user_data["labelwise"]["gold"]]
     assert len(gold) == sum(counts["gold"] for counts in ledger.labels.values())
     assert len(gold) == sum(ledger.spans[outcome] for outcome in IN_GOLD)
-    lost = [one for group in read_groups(out / "corpus") for one in find_dropped(group)]
+    lost = [dropped for group in read_groups(out / "corpus") for dropped in find_dropped(group)]
     assert len(lost) == sum(by.total() for of in ledger.dropped_spans.values() for by in of.values())
     return ledger
 

@@ -142,7 +142,7 @@ def test_a_full_disk_is_an_error_and_the_old_corpus_stays(merging, monkeypatch, 
 @pytest.mark.long
 def test_bytes_depend_on_the_data_alone(merging, tmp_path):
     random_datasets(merging, 5, texts=200)
-    made = []
+    contents = []
     for number, (workers, seed) in enumerate([(1, "0"), (2, "1"), (4, "random")]):
         tasks = tmp_path / f"tasks-{number}"
         tasks.mkdir()
@@ -154,6 +154,6 @@ def test_bytes_depend_on_the_data_alone(merging, tmp_path):
         (tasks / "project.yml").write_text("merge: {docs_per_partition: 9, near_duplicates: group}")
         options = ["--workers", workers, "--project", tasks / "project.yml"]
         run_python("-m", "scripts.merge", *files, tasks / "out", *options, PYTHONHASHSEED=seed)
-        made.append(Merging(Path(tasks)).files("out"))
-    assert made[0] == made[1] == made[2]
-    assert len(made[0]) > 20
+        contents.append(Merging(Path(tasks)).files("out"))
+    assert contents[0] == contents[1] == contents[2]
+    assert len(contents[0]) > 20

@@ -127,8 +127,8 @@ def test_decisions_about_any_of_the_texts_are_followed(merging):
     write_jsonl(merging.root / "decisions/decisions.jsonl", rows)
     merging.run()
     assert marked(merging) == {first: {("big cat", "B"), ("sat", "B")}}
-    made = [row for row in merging.table("rows") if row["kind"] == "decision"]
-    assert [(row["line"], row["reason"]) for row in made] == [
+    decisions = [row for row in merging.table("rows") if row["kind"] == "decision"]
+    assert [(row["line"], row["reason"]) for row in decisions] == [
         (1, "corrected"),
         (2, "corrected"),
         (3, "confirmed"),
@@ -140,6 +140,6 @@ def test_words_in_a_source_lead_to_the_text_that_has_its_rows(merging):
     merging.add("a", ["A"], [task("Nobody knows Ada", answer="ignore")])
     merging.add("b", ["A"], [task("Nobody knows  Ada\n", answer="ignore"), task("x")])
     merging.run()
-    [found] = find(merging.root / "corpus", "Nobody knows", [merging.root / "tasks/datasets.yml"])
-    assert [row["dataset"] for row in found.rows] == ["a", "b"]
-    assert found.shown == "Nobody knows Ada"
+    [account] = find(merging.root / "corpus", "Nobody knows", [merging.root / "tasks/datasets.yml"])
+    assert [row["dataset"] for row in account.rows] == ["a", "b"]
+    assert account.shown == "Nobody knows Ada"

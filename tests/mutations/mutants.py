@@ -75,8 +75,8 @@ def blocks_of(tree: ast.Module) -> list[list[ast.stmt]]:
     """Return the lists of statements within functions, without docstrings."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     owners = {id(node): node for function in functions for node in ast.walk(function)}.values()
-    found = [getattr(owner, name, None) for owner in owners for name in ("body", "orelse", "finalbody")]
-    return [block for block in found if isinstance(block, list) and block]
+    blocks = [getattr(owner, name, None) for owner in owners for name in ("body", "orelse", "finalbody")]
+    return [block for block in blocks if isinstance(block, list) and block]
 
 
 def is_text(node: ast.stmt) -> bool:
@@ -101,7 +101,7 @@ def mutants_of(file: str, tree: ast.Module) -> Iterator[Mutant]:
                 return Mutant(file, node.lineno, kind, was, statement.lineno, next(numbers))
 
             for node in parts_of(statement):
-                for keyword in [one for one in getattr(node, "keywords", ()) if one.arg != "strict"]:
+                for keyword in [keyword for keyword in getattr(node, "keywords", ()) if keyword.arg != "strict"]:
                     where = node.keywords.index(keyword)
                     node.keywords.remove(keyword)
                     yield mutant(keyword, "argument", ast.unparse(keyword))
@@ -121,7 +121,7 @@ def instrument(file: str, seen: Path) -> str:
     """Return a file's code, changed to record in `seen` which statements of functions run."""
     tree = parse(file)
     for block in blocks_of(tree):
-        for statement in reversed([one for one in block if not is_text(one)]):
+        for statement in reversed([statement for statement in block if not is_text(statement)]):
             number = FILES.index(file) * LINES + statement.lineno
             block.insert(block.index(statement), ast.parse(f"seen_[{number}] = 1").body[0])
     first = next(place for place, one in enumerate([*tree.body, ast.Pass()]) if not is_text(one))
@@ -144,9 +144,9 @@ class Recorder:
         self.shared, self.own = dict[str, set[int]](), set[int]()
 
     def take(self) -> set[int]:
-        found = {hit.start() for hit in re.finditer(b"\1", self.seen)}
+        hits = {hit.start() for hit in re.finditer(b"\1", self.seen)}
         self.seen[:] = bytes(len(self.seen))
-        return found
+        return hits
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
@@ -157,8 +157,8 @@ class Recorder:
         try:
             return (yield)
         finally:
-            self.own |= (found := self.take())
-            self.shared[fixturedef.argname] = found | self.shared.get(fixturedef.argname, set())
+            self.own |= (hits := self.take())
+            self.shared[fixturedef.argname] = hits | self.shared.get(fixturedef.argname, set())
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> Iterator[None]:
@@ -167,10 +167,10 @@ class Recorder:
         done = yield
         if item.nodeid in self.passed:
             lines = self.own.union(self.take(), *(self.shared.get(name, ()) for name in item.fixturenames))
-            found: dict[str, list[int]] = {}
+            statements: dict[str, list[int]] = {}
             for line in sorted(lines):
-                found.setdefault(FILES[line // LINES], []).append(line % LINES)
-            self.tests[item.nodeid] = [round(cpu_seconds() - start, 2), found]
+                statements.setdefault(FILES[line // LINES], []).append(line % LINES)
+            self.tests[item.nodeid] = [round(cpu_seconds() - start, 2), statements]
         if not nextitem:
             self.record.write_text(json.dumps(self.tests))
         return done
@@ -238,8 +238,8 @@ def with_tests(root: Path, files: list[str], work: Callable[[Forks], None], *plu
     sys.path[:] = [str(root), *(path for path in sys.path if path not in ("", str(ROOT)))]
     for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", *CODE)]:
         del sys.modules[name]
-    given = ["-q", "-p", "no:cacheprovider", "--basetemp", f"/tmp/{root.name}", "--tb=short"]
-    os._exit(int(pytest.main([*given, "-m", "not long and not nightly", *files], [Forks(root, work), *plugins])))
+    options = ["-q", "-p", "no:cacheprovider", "--basetemp", f"/tmp/{root.name}", "--tb=short"]
+    os._exit(int(pytest.main([*options, "-m", "not long and not nightly", *files], [Forks(root, work), *plugins])))
 
 
 def copy_repository(folder: Path) -> None:
@@ -258,11 +258,13 @@ def digest(file: str) -> str:
 
 def record(copy: Path, folders: list[str]) -> Record:
     """Return seconds and statements of each test of some folders; record new and changed tests."""
-    found = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
+    recorded = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
     paths = [ROOT / folder for folder in folders]
-    listed = {path for one in paths for path in ([one] if one.is_file() else one.rglob("test_*.py"))}
+    listed = {path for key in paths for path in ([key] if key.is_file() else key.rglob("test_*.py"))}
     files = sorted(str(path.relative_to(ROOT)) for path in listed if "mutations" not in path.parts)
-    missing = [one for one in files if one not in found or any(digest(name) != was for name, was in found[one]["of"])]
+    missing = [
+        file for file in files if file not in recorded or any(digest(name) != was for name, was in recorded[file]["of"])
+    ]
     if missing:
         copy_repository(copy)
         (seen := copy.with_suffix(".seen")).write_bytes(bytes(len(FILES) * LINES))
@@ -277,21 +279,21 @@ def record(copy: Path, folders: list[str]) -> Record:
                 forks.run([name for name in forks.items if name.startswith(f"{file}::")], 3600, go_on=True)
                 tests = json.loads(recorder.record.read_text())
                 run_by = {name for _, lines in tests.values() for name in lines}
-                found[file] = {"of": [[name, digest(name)] for name in sorted({file, *run_by})], "tests": tests}
-                RECORD.with_suffix(".new").write_text(json.dumps(found))
+                recorded[file] = {"of": [[name, digest(name)] for name in sorted({file, *run_by})], "tests": tests}
+                RECORD.with_suffix(".new").write_text(json.dumps(recorded))
                 RECORD.with_suffix(".new").replace(RECORD)
                 print(f"{time.monotonic() - start:6.1f} s  {file}: {len(tests)} tests pass", file=TOLD)
 
         with_tests(copy, missing, work, recorder)
-        found = json.loads(RECORD.read_text())
-    return {name: test for file in files for name, test in found[file]["tests"].items()}
+        recorded = json.loads(RECORD.read_text())
+    return {name: test for file in files for name, test in recorded[file]["tests"].items()}
 
 
 def tests_of(mutant: Mutant, record: Record, own: str) -> list[str]:
     """Return the tests to run: those of the statement, in order, within `SECONDS` together, or one."""
     covering = [name for name, (_, lines) in record.items() if mutant.statement in lines.get(mutant.file, ())]
-    said = (name for name in record if name.startswith(own) and f"[{Path(mutant.file).stem}-" in name)
-    covering = [*dict.fromkeys([*covering, *said])]  # a test of a command may reuse what another one ran
+    own_tests = (name for name in record if name.startswith(own) and f"[{Path(mutant.file).stem}-" in name)
+    covering = [*dict.fromkeys([*covering, *own_tests])]  # a test of a command may reuse what another one ran
     covering.sort(key=lambda name: record[name][0] * (1 if name.startswith(own) else 10))
     total, chosen = 0.0, list[str]()
     for name in covering:
@@ -303,21 +305,21 @@ def tests_of(mutant: Mutant, record: Record, own: str) -> list[str]:
 
 def functions_of(file: str) -> list[FunctionType]:
     """Return the functions imported from a file."""
-    return [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == file]
+    return [value for value in gc.get_objects() if type(value) is FunctionType and value.__code__.co_filename == file]
 
 
 def give_code(code: CodeType, functions: list[FunctionType]) -> None:
     """Replace functions' code by the same functions' in `code`, except lambdas of one line, which look alike."""
-    found: dict[tuple[str, int], CodeType | None] = {}
+    new_codes: dict[tuple[str, int], CodeType | None] = {}
     codes = [code]
-    for one in codes:
-        key = one.co_qualname, one.co_firstlineno
-        found[key] = None if key in found else one
-        codes += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
+    for constant in codes:
+        key = constant.co_qualname, constant.co_firstlineno
+        new_codes[key] = None if key in new_codes else constant
+        codes += [constant for constant in constant.co_consts if isinstance(constant, CodeType)]
     for function in functions:
         was = function.__code__
         with suppress(ValueError):  # a closure that was made has other variables
-            function.__code__ = found.get((was.co_qualname, was.co_firstlineno)) or was
+            function.__code__ = new_codes.get((was.co_qualname, was.co_firstlineno)) or was
 
 
 def main(folder: str, number: int = 100, seed: int = 0, *folders: str) -> None:
@@ -326,11 +328,11 @@ def main(folder: str, number: int = 100, seed: int = 0, *folders: str) -> None:
     tests = record(copy, [*folders] or ["tests"])
     copy_repository(copy)
     files = [file for file in FILES if file.startswith(f"{folder}/")]
-    mutants = [one for file in files for one in mutants_of(file, parse(file))]
+    mutants = [mutant for file in files for mutant in mutants_of(file, parse(file))]
     mutants.sort(key=lambda one: blake2b(f"{seed} {one.file} {one.kind} {one.was}".encode()).digest())
     sample = mutants[:number]
     own = OWN.get(folder, f"tests/{folder.removeprefix('labelwise/')}/")
-    chosen = {one: tests_of(one, tests, own) for one in sample}
+    chosen = {mutant: tests_of(mutant, tests, own) for mutant in sample}
     killed: Counter[str] = Counter()
 
     def work(forks: Forks) -> None:
@@ -338,19 +340,19 @@ def main(folder: str, number: int = 100, seed: int = 0, *folders: str) -> None:
         gc.freeze()  # forks share imported modules
         for file in files:
             tree = parse(file)
-            for one in mutants_of(file, tree):
-                if one not in chosen:
+            for mutant in mutants_of(file, tree):
+                if mutant not in chosen:
                     continue
                 (copy / file).write_text(ast.unparse(tree), encoding="utf8")  # for other processes, and later imports
                 code = compile(ast.fix_missing_locations(tree), str(copy / file), "exec")
-                failed = forks.run(chosen[one], LOOP, partial(give_code, code, functions[file]))
+                failed = forks.run(chosen[mutant], LOOP, partial(give_code, code, functions[file]))
                 shutil.copy(ROOT / file, copy / file)
-                blamed = [failed] if failed in forks.items else chosen[one]  # all, if they were stopped
+                blamed = [failed] if failed in forks.items else chosen[mutant]  # all, if they were stopped
                 sound = bool(failed) and forks.pass_now(*blamed)
-                killed[one.kind] += sound
-                told = f"killed by {failed}" if sound else f"SURVIVES {len(chosen[one])} tests {failed}"
-                print(f"{file}:{one.line}: {one.kind}: {one.was}: {told}", file=TOLD)
-        kinds = Counter(one.kind for one in sample)
+                killed[mutant.kind] += sound
+                outcome = f"killed by {failed}" if sound else f"SURVIVES {len(chosen[mutant])} tests {failed}"
+                print(f"{file}:{mutant.line}: {mutant.kind}: {mutant.was}: {outcome}", file=TOLD)
+        kinds = Counter(mutant.kind for mutant in sample)
         shares = ", ".join(f"{killed[kind]} of {n} of kind {kind}" for kind, n in sorted(kinds.items()))
         print(f"{folder}: {sum(killed.values())} of {len(sample)} mutants are killed: {shares}", file=TOLD)
 

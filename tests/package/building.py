@@ -24,5 +24,5 @@ def run_build(source: Path, folder: Path, kind: str = "wheel") -> Path:
     command = [sys.executable, "-c", BUILD, f"build_{kind}", folder]
     done = subprocess.run(command, cwd=source, check=True, capture_output=True, text=True)
     assert "Warning" not in done.stderr, done.stderr
-    (made,) = folder.iterdir()
-    return made
+    (wheel,) = folder.iterdir()
+    return wheel

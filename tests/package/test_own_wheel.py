@@ -30,12 +30,12 @@ PLANTED = (
 def contents(file: Path) -> dict[str, bytes]:
     if file.suffix == ".whl":
         with zipfile.ZipFile(file) as archive:
-            found = {name: archive.read(name) for name in archive.namelist()}
+            files = {name: archive.read(name) for name in archive.namelist()}
     else:
         with tarfile.open(file) as archive:
             members = [(member, archive.extractfile(member)) for member in archive.getmembers()]
-            found = {member.name.partition("/")[2]: opened.read() for member, opened in members if opened}
-    return {name: content for name, content in found.items() if ".dist-info/" not in name and ".egg-info/" not in name}
+            files = {member.name.partition("/")[2]: opened.read() for member, opened in members if opened}
+    return {name: content for name, content in files.items() if ".dist-info/" not in name and ".egg-info/" not in name}
 
 
 @pytest.fixture(scope="module")

@@ -27,8 +27,8 @@ README = (FOLDER / "README.md").read_text(encoding="utf8")
 def wheel(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     build_recognizer(folder)
-    [made] = folder.iterdir()
-    return made
+    [wheel] = folder.iterdir()
+    return wheel
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +59,14 @@ def test_the_scripts_of_the_readme_and_of_calibrate_learn_from_partial_annotatio
 
 def test_the_readme_lists_each_setting_of_each_registered_function():
     names = [name for name in registry.architectures.get_all() if name.startswith("spacy-per-label.")]
-    found = {name: {} for name in names}
+    documented = {name: {} for name in names}
     for name in names:
-        for key, one in inspect.signature(registry.architectures.get(name)).parameters.items():
-            found[name][key] = "" if one.default in ({}, inspect.Parameter.empty) else one.default
+        for key, parameter in inspect.signature(registry.architectures.get(name)).parameters.items():
+            documented[name][key] = "" if parameter.default in ({}, inspect.Parameter.empty) else parameter.default
     config = Language.get_factory_meta("per_label").default_config
-    named = {key: next(iter(one.values())) if isinstance(one, dict) else one for key, one in config.items()}
-    found["[components.ner]"] = named | {"factory": "per_label"}
-    for name, settings in found.items():
+    named = {key: next(iter(value.values())) if isinstance(value, dict) else value for key, value in config.items()}
+    documented["[components.ner]"] = named | {"factory": "per_label"}
+    for name, settings in documented.items():
         if name == "spacy-per-label.Transformer.v1":  # it isn't trained any more
             continue
         shared = name.partition(".")[2].endswith(("Transformer.v1", "Transformer.v2"))  # one table for both
@@ -74,7 +74,7 @@ def test_the_readme_lists_each_setting_of_each_registered_function():
         [table] = re.findall(rf"(?ms)^\| {re.escape(title)} \|.*?(?=\n\n)", README)
         listed = {}
         for _, names, defaults, *_ in (row.split("|") for row in table.splitlines()[2:]):
-            keys, values = re.findall(r"`(\w+)`", names), [one.strip(' `"') for one in defaults.split(",")]
+            keys, values = re.findall(r"`(\w+)`", names), [default.strip(' `"') for default in defaults.split(",")]
             listed |= zip(keys, values if any(values) else [""] * len(keys), strict=True)
         expected = {key: json.dumps(value).strip('"') for key, value in settings.items()}
         assert ({key: listed[key] for key in expected} if shared else listed) == expected

@@ -96,13 +96,13 @@ def assert_same_bits(root: Path, pipeline: str, python: Path, package: str, monk
     """Predict test with an installed package and with the project, and compare."""
     texts = root / "texts.json"
     texts.write_text(json.dumps([doc.text for doc in read_predictions(root / "predictions.jsonl")]))
-    found = json.loads(in_bare(python, "-c", BITS, package, texts))
+    predictions = json.loads(in_bare(python, "-c", BITS, package, texts))
     use_gpu(-1)
     monkeypatch.setattr(sys, "argv", ["bits", str(root / "training" / pipeline / "model-best"), str(texts)])
     capsys.readouterr()
     exec(BITS, {})
-    assert found == json.loads(capsys.readouterr().out)
-    return found
+    assert predictions == json.loads(capsys.readouterr().out)
+    return predictions
 
 
 @pytest.mark.guarantee("loads")
@@ -112,9 +112,9 @@ def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path
     install(bare, *(tmp_path / "dist").glob("*.whl"))
     with pytest.raises(AssertionError, match="No module named 'labelwise'"):
         in_bare(bare, "-c", "import labelwise")
-    found = assert_same_bits(trained, "cpu", bare, "en_brands", monkeypatch, capsys)
+    predictions = assert_same_bits(trained, "cpu", bare, "en_brands", monkeypatch, capsys)
     predicted = [[list(span) for span in doc.predicted] for doc in read_predictions(trained / "predictions.jsonl")]
-    assert [sorted(spans) for spans, *_ in found] == predicted
+    assert [sorted(spans) for spans, *_ in predictions] == predicted
     assert sum(map(len, predicted)) > 10
     # thinc's own choice, in the process that loads it, stays as it was.
     code = "import spacy, thinc.api; spacy.load('en_brands'); print(thinc.api.get_current_ops().use_blis)"
@@ -131,7 +131,7 @@ print(len(spacy.load("en_ner")("Ann met Bob in Rome, and drank 5 mL of water on 
 def test_a_retrained_pipeline_replaces_the_one_that_is_installed(own, tmp_path):
     python = bare_environment(tmp_path / "venv", "spacy", "pip")
     (own / "project.yml").write_text("vars: {}\n")
-    found = []
+    predictions = []
     for outside in (-50.0, 50.0):
         edit_model(own, "ner/cfg", lambda cfg, outside=outside: cfg | {"outside": outside})
         printed = call(package_cli, "cpu", "--root", own)
@@ -142,8 +142,8 @@ def test_a_retrained_pipeline_replaces_the_one_that_is_installed(own, tmp_path):
         assert wheels[0].name == f"en_ner-0.1.0+m{digest}-py3-none-any.whl"
         assert re.fullmatch(code, wheels[1].name)
         install(python, *wheels)
-        found.append(int(in_bare(python, "-c", FIND)))
-    assert found[0] > found[1] == 0
+        predictions.append(int(in_bare(python, "-c", FIND)))
+    assert predictions[0] > predictions[1] == 0
 
 
 TAG = """
@@ -200,9 +200,9 @@ def edit_model(root: Path, name: str, edit: Callable[[Any], Any]) -> None:
     ],
 )
 def test_a_wheel_is_named_after_its_pipeline_and_its_version_after_the_model(pipeline, version, name):
-    made = identify(PackageName("brands", version), pipeline, f"80eae5ca{'0' * 56}")
-    assert f"{made.name}-{made.version}" == name
-    assert f"en_{made.name}".isidentifier()
+    identity = identify(PackageName("brands", version), pipeline, f"80eae5ca{'0' * 56}")
+    assert f"{identity.name}-{identity.version}" == name
+    assert f"en_{identity.name}".isidentifier()
 
 
 USE_BOTH = """
@@ -249,11 +249,11 @@ def test_a_transformer_needs_spacy_transformers_too(english_corpus, tiny_bert, t
     pytest.importorskip("spacy_transformers")
     use_gpu(-1)
     root = project(tmp_path / "project", english_corpus, "gpu", overrides=with_bert(tiny_bert))
-    made = make_package(root, "gpu", tmp_path / "dist", PackageName("trf", "0.1.0"))
-    assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(made)]
+    wheel = make_package(root, "gpu", tmp_path / "dist", PackageName("trf", "0.1.0"))
+    assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(wheel)]
     python = bare_environment(tmp_path / "venv", "spacy", "spacy-transformers", "pip")
     install(python, *(tmp_path / "dist").glob("*.whl"))
-    names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+)", content_of(made))}
+    names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+)", content_of(wheel))}
     assert names == {b"spacy", b"spacy-per-label", b"spacy-transformers"}
     assert_same_bits(root, "gpu", python, "en_trf_gpu", monkeypatch, capsys)
 
@@ -267,11 +267,11 @@ def test_a_small_transformer_needs_no_torch(english_corpus, tiny_bert, tmp_path,
     overrides["components.ner.model.tok2vec.name"] = str(tiny_bert)
     overrides["components.ner.model.tok2vec.int8"] = "int8" in extra
     root = project(tmp_path / "project", english_corpus, "small", overrides=overrides)
-    made = make_package(root, "small", tmp_path / "dist", PackageName("brands", "0.1.0"))
-    assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(made)]
+    wheel = make_package(root, "small", tmp_path / "dist", PackageName("brands", "0.1.0"))
+    assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(wheel)]
     python = bare_environment(tmp_path / "venv", "spacy", "pip", *packages)
     install(python, *(tmp_path / "dist").glob("*.whl"))
-    names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+(?:\[[\w,]+\])?)", content_of(made))}
+    names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+(?:\[[\w,]+\])?)", content_of(wheel))}
     assert names == {b"spacy", b"spacy-per-label" + extra.encode()}
     assert_same_bits(root, "small", python, "en_brands_small", monkeypatch, capsys)
 
@@ -293,8 +293,8 @@ def test_the_wheel_has_the_saved_pipeline_and_no_words_texts_paths_or_files_of_t
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text("AKIA2E0A8F3B244C9986")
     edit_model(own, "vocab/strings.json", lambda strings: [*strings, "Wintermute"])
-    made = make_package(own, "cpu", own / "dist", PackageName("brands", "1.2.0"))
-    content = content_of(made)
+    wheel = make_package(own, "cpu", own / "dist", PackageName("brands", "1.2.0"))
+    content = content_of(wheel)
     assert b"PERSON" in content
     for absent in ("AKIA2E0A8F3B244C9986", "Wintermute", str(trained.parent), str(own.parent), SEEN_TEXTS, RECORD):
         assert absent.encode() not in content
@@ -303,8 +303,8 @@ def test_the_wheel_has_the_saved_pipeline_and_no_words_texts_paths_or_files_of_t
     shutil.rmtree(model)
     loaded.to_disk(model)
     saved = {path.relative_to(model).as_posix() for path in model.rglob("*") if path.is_file()}
-    folder = made.name.partition("-py3")[0]
-    with zipfile.ZipFile(made) as archive:
+    folder = wheel.name.partition("-py3")[0]
+    with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert names == {
         *(f"en_brands/{folder}/{name}" for name in {*saved, "README.md"}),
@@ -365,9 +365,11 @@ def card_of(labels: dict[str, Scores], merge: Ledger | None = None, raw: RawText
 
 def test_the_card_of_a_student_says_what_it_learned_from_besides_gold():
     raw = RawTexts("training/small/model-best", "0123456789ab", "", ["A", "B"], 5400, 12, {})
-    said = " ".join(card_of({"A": Scores(0.5, 0.5, 0.5, 9)}, raw=raw).split())
-    assert "a student of another pipeline (`01234567`)" in said
-    assert "annotated 5,400 raw texts of 12 words, whose annotation nobody has checked, for `A`, `B`. The pipe" in said
+    output = " ".join(card_of({"A": Scores(0.5, 0.5, 0.5, 9)}, raw=raw).split())
+    assert "a student of another pipeline (`01234567`)" in output
+    assert (
+        "annotated 5,400 raw texts of 12 words, whose annotation nobody has checked, for `A`, `B`. The pipe" in output
+    )
     assert "student" not in card_of({"A": Scores(0.5, 0.5, 0.5, 9)})
 
 
@@ -402,7 +404,7 @@ def test_the_card_has_goals_with_dev_and_test_and_judges_by_them():
     labels = {name: Scores(0.9, 0.9, 0.9, 40, f_low=0.5, f_high=0.99) for name in ("A", "B", "C")}
     goals = {"A": Aimed("recall", 0.9, 0.91, 0.97, 0.95, 0.99), "B": Aimed("precision", 0.95, 0.87, 0.9, 0.8, 0.93)}
     dev = SplitMetrics(9, AllScores(0.9, 0.8, 0.85, 83, macro=labels["A"], labels=labels))
-    dev.aimed = {name: Aimed(one.figure, one.goal, one.bound, 0.92) for name, one in goals.items()}
+    dev.aimed = {name: Aimed(goal.figure, goal.goal, goal.bound, 0.92) for name, goal in goals.items()}
     lines = card_of(labels, aimed=goals, dev=dev).splitlines()
     for line in (
         "| `A` | recall 0.9 | 0.920 | 0.970 (0.950 to 0.990) |",
@@ -415,9 +417,9 @@ def test_the_card_has_goals_with_dev_and_test_and_judges_by_them():
 
 def test_spacys_meta_has_the_scores_and_the_names_and_equal_pipelines_give_equal_wheels(trained, tmp_path):
     name = PackageName("brands", "1.2.0", "mit", "For <b>tests</b>: 'yes'")
-    made, again = (make_package(trained, "cpu", tmp_path / str(number), name) for number in (1, 2))
-    assert made.read_bytes() == again.read_bytes()
-    with zipfile.ZipFile(made) as archive:
+    wheel, again = (make_package(trained, "cpu", tmp_path / str(number), name) for number in (1, 2))
+    assert wheel.read_bytes() == again.read_bytes()
+    with zipfile.ZipFile(wheel) as archive:
         meta, same = [json.loads(archive.read(name)) for name in archive.namelist() if name.endswith("meta.json")]
     assert meta == same
     metrics = json.loads((trained / "metrics/cpu.json").read_text())["all_gold"]
@@ -432,7 +434,7 @@ def test_spacys_meta_has_the_scores_and_the_names_and_equal_pipelines_give_equal
 
 @pytest.mark.guarantee("seen-texts")
 @pytest.mark.parametrize(
-    ("seen", "on", "said"),
+    ("seen", "on", "message"),
     [
         (Seen(0, 0.5), "On 9 texts that weren't used in training; a span", "has no width).\n"),
         (
@@ -443,10 +445,10 @@ def test_spacys_meta_has_the_scores_and_the_names_and_equal_pipelines_give_equal
         (None, "On 9 texts; a span", "width). Unknown whether some of the 9 texts were in the training data"),
     ],
 )
-def test_the_card_says_whether_the_pipeline_was_trained_on_the_texts(seen, on, said):
+def test_the_card_says_whether_the_pipeline_was_trained_on_the_texts(seen, on, message):
     card = card_of({"A": Scores(0.5, 0.5, 0.5, 9)}, seen=seen)
     assert on in card
-    assert said in card
+    assert message in card
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ FLAT = Curve([100, 200, 300, 400], [0.6, 0.7, 0.69, 0.7])
 
 
 def make_metrics(f_low: float = 0.5, **errors: Mistakes) -> Metrics:
-    made = scored(errors, f_low=f_low)
-    made.seen = Seen(0, made.all_gold.f)
-    return made
+    metrics = scored(errors, f_low=f_low)
+    metrics.seen = Seen(0, metrics.all_gold.f)
+    return metrics
 
 
 def mistakes(right: int = 100, spurious: int = 0, unscored: int = 0, taken: int = 0, **causes: int) -> Mistakes:
@@ -34,16 +34,16 @@ def mistakes(right: int = 100, spurious: int = 0, unscored: int = 0, taken: int 
 
 def advice_on(
     metrics: Metrics,
-    found: Mapping[str, Counter[str]] = MappingProxyType({}),
+    findings: Mapping[str, Counter[str]] = MappingProxyType({}),
     merge: Ledger | None = None,
     pipeline: str = "cpu",
     **sample: Any,
 ) -> Advice:
-    return advise(metrics, FLAT, pipeline, 0.8, found, merge or Ledger(), **sample)
+    return advise(metrics, FLAT, pipeline, 0.8, findings, merge or Ledger(), **sample)
 
 
 @pytest.mark.parametrize(
-    ("one", "found", "step"),
+    ("one", "findings", "step"),
     [
         (mistakes(right=60, unseen=40), {}, "annotate more texts"),
         (mistakes(right=60, seen=40, unseen=9), {}, "annotate more texts"),
@@ -93,8 +93,8 @@ def advice_on(
         (mistakes(right=5, unscored=90), {}, "annotate more test texts"),
     ],
 )
-def test_the_next_step_of_a_label_removes_the_most_of_its_mistakes(one, found, step):
-    advice = advice_on(make_metrics(A=one, B=mistakes()), {"A": Counter(found)})
+def test_the_next_step_of_a_label_removes_the_most_of_its_mistakes(one, findings, step):
+    advice = advice_on(make_metrics(A=one, B=mistakes()), {"A": Counter(findings)})
     assert {row.label: done.words for row, done in advice.rows}["A"] == step
 
 
@@ -110,7 +110,7 @@ def test_what_has_reached_the_goal_is_ready():
 
 
 @pytest.mark.parametrize(
-    ("f_low", "said", "step"),
+    ("f_low", "message", "step"),
     [
         (0.779, "0 of 2 labels are ready; 2 not ready", "annotate more test texts"),
         (0.781, "0 of 2 labels are ready; 2 borderline", "annotate more test texts"),
@@ -118,10 +118,10 @@ def test_what_has_reached_the_goal_is_ready():
         (0.821, "2 of 2 labels are ready", "–"),
     ],
 )
-def test_a_label_near_the_goal_is_borderline_and_not_counted(f_low, said, step):
+def test_a_label_near_the_goal_is_borderline_and_not_counted(f_low, message, step):
     """The goal is 0.8; on another machine F1 may be above it, or below."""
     advice = advice_on(make_metrics(f_low, A=mistakes(unseen=3), B=mistakes()))
-    assert advice.verdict == said
+    assert advice.verdict == message
     assert [done.words for _, done in advice.rows] == [step, step]
     assert advice_on(make_metrics(f_low, A=mistakes())).why == "no errors on test"
 
@@ -147,13 +147,15 @@ def test_what_is_ready_is_ready_whatever_comes_first():
 
 def pairs_of(**confused: dict[str, int]) -> Metrics:
     labels = sorted({*confused, *(other for of in confused.values() for other in of)})
-    made = {}
+    mistakes_by_label = {}
     for label in labels:
         own = Counter(confused.get(label, {}))
-        taken = sum(of.get(label, 0) for of in confused.values())
+        taken_spans = sum(of.get(label, 0) for of in confused.values())
         causes = {"found": 98 - own.total(), "label": own.total(), "unseen": 2}
-        made[label] = Mistakes(98 - own.total(), 2, label=own.total(), taken=taken, causes=causes, confused=dict(own))
-    return make_metrics(0.5, **made)
+        mistakes_by_label[label] = Mistakes(
+            98 - own.total(), 2, label=own.total(), taken=taken_spans, causes=causes, confused=dict(own)
+        )
+    return make_metrics(0.5, **mistakes_by_label)
 
 
 def test_a_confused_pair_is_one_step_of_both_labels_and_of_the_headline():
@@ -202,7 +204,7 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
 
 
 @pytest.mark.parametrize(
-    ("labels", "said", "do"),
+    ("labels", "message", "do"),
     [
         (
             {"A": mistakes(right=60, unseen=40)},
@@ -261,9 +263,9 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         ),
     ],
 )
-def test_the_sentence_says_what_to_do_first(labels, said, do):
+def test_the_sentence_says_what_to_do_first(labels, message, do):
     advice = advice_on(make_metrics(**labels), pipeline="gpu")
-    assert said_of(advice) == said
+    assert said_of(advice) == message
     assert str(advice.tasks[0]).startswith(do)
 
 
@@ -356,8 +358,8 @@ def test_a_broken_training_is_said_to_be_one_first_and_too_few_steps_are_left_to
     ],
 )
 def test_where_gold_may_be_wrong_a_sample_is_decided_first_and_says_what_fixing_is_worth(one, sample, shares, do):
-    found = {"A": Counter({"missing": 30, "wrong boundaries": 30})}
-    advice = advice_on(make_metrics(A=one), found, sample=sample, shares=shares)
+    findings = {"A": Counter({"missing": 30, "wrong boundaries": 30})}
+    advice = advice_on(make_metrics(A=one), findings, sample=sample, shares=shares)
     assert str(advice.tasks[0]).startswith(do)
 
 
@@ -412,9 +414,9 @@ def test_a_pipeline_is_undertrained_if_it_misses_more_known_words_than_it_finds_
 def test_warnings_are_about_test_and_the_merge():
     metrics = make_metrics(A=mistakes(right=3), B=Mistakes())
     checks = [ImportCheck(kind="problems", n=2), ImportCheck(kind="small test", n=3)]
-    said = [warning.what for warning in warnings(metrics, checks)]
-    assert said[0] == "No gold of label B in test: scores say nothing about it."
-    assert said[1:] == ["2 rows or spans can't be used."], "the size of test is said of the evaluated texts"
+    shown = [warning.what for warning in warnings(metrics, checks)]
+    assert shown[0] == "No gold of label B in test: scores say nothing about it."
+    assert shown[1:] == ["2 rows or spans can't be used."], "the size of test is said of the evaluated texts"
     assert list(warnings(make_metrics(A=mistakes()))) == []
 
 
@@ -427,13 +429,13 @@ def test_texts_that_lack_answers_are_named_and_head_the_warnings_only_where_they
     metrics.texts, metrics.unscored = texts, 7
     places = {"A": [Place(f"A.jsonl:{n}", "a", False) for n in range(1, min(3, unscored) + 1)]}
     unanswered = Unanswered(Counter(A=unscored), Counter(A=unscored), unscored, places)
-    found = list(warnings(metrics, [ImportCheck(kind="problems", n=2)], unanswered))
-    assert len(found) == (1 if place is None else 2)
+    shown = list(warnings(metrics, [ImportCheck(kind="problems", n=2)], unanswered))
+    assert len(shown) == (1 if place is None else 2)
     if place is None:
         return
-    what, remedy = found[place]
-    said = "1 test text" if unscored == 1 else f"{unscored} test texts"
-    assert what == f"7 predictions in {said} can't be scored: these aren't fully annotated for A ({unscored})."
+    what, remedy = shown[place]
+    message = "1 test text" if unscored == 1 else f"{unscored} test texts"
+    assert what == f"7 predictions in {message} can't be scored: these aren't fully annotated for A ({unscored})."
     more = f", A.jsonl:2, A.jsonl:3 and {unscored - 3} more" if unscored > 3 else ""
     assert remedy == f"Annotate in full for A: A.jsonl:1{more}."
 
@@ -475,8 +477,8 @@ def test_texts_are_annotated_in_full_where_some_are(partly, full):
     labels = [("annotate more texts for A", 40), ("annotate more texts for B", 30)]
     whole = [("annotate more texts in full, mainly for labels A, B", 70)]
     assert [(task.words, task.removes) for task in tasks] == (whole if full else labels)
-    one = Ledger(texts=Counter(train=100), labels={"A": Counter()})
-    words = [task.words for task in advice_on(make_metrics(A=mistakes(right=60, unseen=40)), merge=one).tasks]
+    ledger = Ledger(texts=Counter(train=100), labels={"A": Counter()})
+    words = [task.words for task in advice_on(make_metrics(A=mistakes(right=60, unseen=40)), merge=ledger).tasks]
     assert words[-1] == "annotate more texts for A", "it has one label"
 
 

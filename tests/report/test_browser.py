@@ -115,8 +115,11 @@ def test_questions_are_decided_one_after_the_other_by_keys(show, tmp_path):
     assert "3 of 4" in page.inner_text(CASE)
     press(page, "j")
     assert page.inner_text(f"{CASE} mark") == HOSTILE
-    found = [(one.label, one.verdict, one.removed, one.added) for one in save(page, tmp_path / "decisions.jsonl")]
-    assert found == [
+    decisions = [
+        (decision.label, decision.verdict, decision.removed, decision.added)
+        for decision in save(page, tmp_path / "decisions.jsonl")
+    ]
+    assert decisions == [
         *[("PLACE", "policy", None, (9, 14))] * 3,
         ("DRUG", "gold is wrong", (9, 16), None),
         ("PERSON", "gold is wrong", None, (9, 16)),
@@ -152,8 +155,8 @@ def test_exceptions_are_decided_one_by_one_and_the_last_verdict_is_repeated_on_t
     press(page, "u")
     assert "1 decision." in page.inner_text("#decided")
     press(page, "k", "r")  # the rest of them
-    found = [(one.text[-1], one.verdict) for one in save(page, tmp_path / "decisions.jsonl")]
-    assert found == [("1", "gold is wrong"), ("2", "gold is right"), ("6", "gold is right")]
+    decisions = [(decision.text[-1], decision.verdict) for decision in save(page, tmp_path / "decisions.jsonl")]
+    assert decisions == [("1", "gold is wrong"), ("2", "gold is right"), ("6", "gold is right")]
 
 
 def test_undo_takes_a_whole_question_back_and_one_that_is_decided_can_be_decided_again(show):
@@ -301,7 +304,7 @@ def test_two_tabs_decide_together(show, tmp_path):
     press(other, "r")
     for tab in (page, other):
         playwright.expect(tab.locator("#decided")).to_contain_text("3 decisions")
-    verdicts = [one.verdict for one in save(page, tmp_path / "decisions.jsonl")]
+    verdicts = [decision.verdict for decision in save(page, tmp_path / "decisions.jsonl")]
     assert verdicts == ["gold is wrong", "gold is right", "gold is right"]
     assert "2 of 4" in show(beside=page).inner_text(CASE)
 
@@ -313,16 +316,18 @@ def test_decisions_outlive_a_merge_until_they_are_saved(show, tmp_path):
     press(page, "e", "w", "r", "p")
     findings = tmp_path / "training/check/findings.jsonl"
     (tmp_path / "metrics/merge.sha256").write_text("fedcba9876543210\n")
-    head, first, second, _, *rest = findings.read_text().splitlines()
+    head, first, second, _, *lines = findings.read_text().splitlines()
     anew = first.replace('"answer": "0', '"answer": "f')
-    findings.write_text("\n".join([head, anew, second, *rest]))
+    findings.write_text("\n".join([head, anew, second, *lines]))
     write_report(tmp_path, "cpu", file)
     page.reload()
     assert "3 decisions (2 from an earlier report)." in page.inner_text("#decided")
     assert "1 of 3" in page.inner_text(CASE), "its answer is another one"
-    found = {(one.text[-1], one.label, one.verdict) for one in save(page, tmp_path / "decisions.jsonl")}
+    decisions = {
+        (decision.text[-1], decision.label, decision.verdict) for decision in save(page, tmp_path / "decisions.jsonl")
+    }
     expected = {("1", "PLACE", "gold is wrong"), ("2", "PLACE", "gold is right")}
-    assert found == expected | {("3", "DRUG", "policy"), ("3", "PERSON", "policy")}
+    assert decisions == expected | {("3", "DRUG", "policy"), ("3", "PERSON", "policy")}
     page.reload()
     assert "1 decision." in page.inner_text("#decided")
     findings.write_text(f"{head}\n")
@@ -363,11 +368,11 @@ def test_a_label_shows_its_mistakes_beside_its_row(show):
 def test_mistakes_are_searched_by_label_kind_cause_and_words(show):
     page = show()
     assert page.locator("#list article").count() == 10
-    for words, found in (("spurious", "spurious"), ("missed PLACE annotated in train", "gold PLACE"), ("xyz", None)):
+    for words, expected in (("spurious", "spurious"), ("missed PLACE annotated in train", "gold PLACE"), ("xyz", None)):
         page.fill("#search", words)
         shown = page.locator("#list article .note").all_inner_texts()
-        assert bool(shown) == (found is not None)
-        assert all(found in one for one in shown)
+        assert bool(shown) == (expected is not None)
+        assert all(expected in item for item in shown)
     assert page.inner_text("#found").startswith("0 errors")
     page.fill("#search", "oslo new since main")
     assert page.locator("#list article .note").all_inner_texts() == [
@@ -407,8 +412,8 @@ def test_the_page_fits_its_window_and_axe_finds_nothing(show, width, scheme):
     for place in ("#gold", "#label=DRUG"):
         page.goto(page.url.partition("#")[0] + place)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        found = Axe().run(page).response["violations"]
-        assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found] == []
+        violations = Axe().run(page).response["violations"]
+        assert [f"{violation['id']}: {violation['nodes'][0]['html']}" for violation in violations] == []
 
 
 def test_print_has_the_whole_table_and_no_buttons(show):
@@ -441,8 +446,8 @@ def test_what_few_pages_have_fits_its_window_too(show, width, tmp_path, monkeypa
         assert page.is_visible(part)
     assert page.locator(".verdict.borderline").count()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = Axe().run(page).response["violations"]
-    assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found] == []
+    violations = Axe().run(page).response["violations"]
+    assert [f"{violation['id']}: {violation['nodes'][0]['html']}" for violation in violations] == []
 
 
 def test_five_hundred_labels_are_quick_and_small(browser, tmp_path):

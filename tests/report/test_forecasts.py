@@ -80,10 +80,10 @@ def scored(f, low, high):
 def test_without_a_curve_a_share_of_the_errors_is_the_bound(step, count, expected):
     metrics = results(A=mistakes(right=60, unseen=40), B=mistakes(right=100))
     metrics.all_gold.f = 0.8889
-    made = forecast(step, metrics, ledger(count), {"A": 200, "": 30}, None)
-    low, high = made.interval or (None, None)
-    assert (made.asked, made.f1, made.gain, low, high) == pytest.approx(expected, abs=1e-4)
-    assert (made.pipeline, made.test, made.by) == ("q", "one", "")
+    gain = forecast(step, metrics, ledger(count), {"A": 200, "": 30}, None)
+    low, high = gain.interval or (None, None)
+    assert (gain.asked, gain.f1, gain.gain, low, high) == pytest.approx(expected, abs=1e-4)
+    assert (gain.pipeline, gain.test, gain.by) == ("q", "one", "")
 
 
 def test_a_bound_counts_both_sides_of_an_error():
@@ -99,10 +99,10 @@ def test_a_curve_gives_the_gain_of_a_doubling_in_part():
     curve = TrainCurve(
         pipeline_digest="q", texts={"all": 300}, micro=scored(0.5, 0.4, 0.6), labels={"A": scored(0.05, 0.01, 0.08)}
     )
-    made = forecast(TEXTS, metrics, ledger(300), {}, curve)
+    gain = forecast(TEXTS, metrics, ledger(300), {}, curve)
     # log2(4 / 3) of it, and as wide as it was
-    assert (made.gain, *made.interval) == pytest.approx((0.0208, -0.0192, 0.0508), abs=1e-4)
-    assert made.describe("about 2 hours") == "100 texts, about 2 hours; F1 of A +0.021, 95% interval -0.019 to +0.051"
+    assert (gain.gain, *gain.interval) == pytest.approx((0.0208, -0.0192, 0.0508), abs=1e-4)
+    assert gain.describe("about 2 hours") == "100 texts, about 2 hours; F1 of A +0.021, 95% interval -0.019 to +0.051"
     curve.labels["A"].changes["all"].low = None
     assert forecast(TEXTS, metrics, ledger(300), {}, curve).gain is None, "too few texts for an interval"
 
@@ -135,9 +135,9 @@ def test_a_forecast_is_scored_where_it_alone_was_followed_on_the_same_test_set(
     metrics = results(A=mistakes(right=60, unseen=40))  # F1 0.75
     metrics.split_digest = test
     before = make(test="" if not test else "one")
-    found = settle([before, *(make(**one) for one in others)], metrics, merge, common)
-    assert (found[0].outcome, found[0].change, found[0].by) == (outcome, pytest.approx(change), "q")
-    assert found[0].added == merge.complete["train"]["A"] - 100
+    scored = settle([before, *(make(**other) for other in others)], metrics, merge, common)
+    assert (scored[0].outcome, scored[0].change, scored[0].by) == (outcome, pytest.approx(change), "q")
+    assert scored[0].added == merge.complete["train"]["A"] - 100
 
 
 def test_a_forecast_holds_within_its_interval():
@@ -183,8 +183,8 @@ def test_a_pipelines_first_report_writes_its_forecasts_and_the_next_pipelines_wh
     page = render(project)
     [old, new] = read_forecasts(project / FILE)
     assert (old.outcome, old.by, old.added, old.change, new.pipeline, new.by) == ("scored", "q", 100, 0.0, "q", "")
-    kept = [json.loads(line)["pipeline"] for line in (project / FILE).read_text().splitlines()]
-    assert kept == ["p", "q"], "sorted"
+    pipelines = [json.loads(line)["pipeline"] for line in (project / FILE).read_text().splitlines()]
+    assert pipelines == ["p", "q"], "sorted"
     assert "100 more texts: followed (100), F1 +0.000, forecast -0.020 to" in page
     assert "The intervals of forecasts held in 1 of 1." in page
     settled = (project / FILE).stat().st_ino
@@ -265,15 +265,15 @@ def annotate(root, *, timed=True, labels=("PERSON", "PLACE")):
 def test_hours_are_those_of_the_answers_and_nothing_of_people_is_kept(project, timed, labels):
     (project / "training/check/findings.jsonl").unlink()
     every = [*json.loads((project / "metrics/merge.json").read_text())["labels"]]
-    annotate(project, timed=timed, labels=["PERSON", *(one for one in every if one != "PERSON")][:labels])
-    page, told = render(project), [str(one) for one in write_report(project, "cpu", project / "cpu.html").tasks]
+    annotate(project, timed=timed, labels=["PERSON", *(item for item in every if item != "PERSON")][:labels])
+    page, steps = render(project), [str(step) for step in write_report(project, "cpu", project / "cpu.html").tasks]
     # Each person answers once a minute; 100 texts in full.
-    assert any("(100 texts, about 1.5 hours; F1 of all spans" in one for one in told) == (timed and labels == 5)
+    assert any("(100 texts, about 1.5 hours; F1 of all spans" in step for step in steps) == (timed and labels == 5)
     assert "hours" not in page
     assert ("about 1.5 hours" in render(project, annotators=True)) == (timed and labels == 5)
-    kept = b"".join(path.read_bytes() for path in (project / "metrics").rglob("*") if path.is_file())
+    stored = b"".join(path.read_bytes() for path in (project / "metrics").rglob("*") if path.is_file())
     assert (project / FILE).is_file()
-    assert not any(word in kept for word in (b"lab.example", b"hours", b"seconds", b"60.0"))
+    assert not any(word in stored for word in (b"lab.example", b"hours", b"seconds", b"60.0"))
 
 
 def test_gaps_are_within_a_session_of_one_annotator(tmp_path):
@@ -308,16 +308,16 @@ def test_too_few_gaps_pauses_and_other_peoples_answers_say_no_hours(tmp_path, ga
 
 
 def test_a_changed_test_set_is_scored_by_the_texts_of_both(tmp_path, monkeypatch):
-    made = Repository(tmp_path)
+    repository = Repository(tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "metrics").mkdir()
     (tmp_path / "metrics/small.json").touch()
-    made.evaluate(4)
+    repository.evaluate(4)
     edit(tmp_path, pipeline_digest="p", split_digest="one")
     call(report_cli, "cpu")
     assert [row.asked for row in read_forecasts(tmp_path / FILE)] == [100]
-    made.commit("earlier")
-    made.evaluate(16)
+    repository.commit("earlier")
+    repository.evaluate(16)
     edit(tmp_path, pipeline_digest="q", split_digest="two")
     edit(tmp_path, "merge", texts={"train": 400})
     call(report_cli, "cpu")

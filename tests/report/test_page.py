@@ -47,8 +47,8 @@ class Page(HTMLParser):
 
     def text(self, section: str = "") -> str:
         element = rf'<section[^>]*id="{section}".*?</section>' if section else "<h1.*?</h1>"
-        found = re.search(f"(?s){element}", self.html)[0]
-        return " ".join(unescape(re.sub(r"<[^>]+>", " " if section else "", found)).split())
+        match = re.search(f"(?s){element}", self.html)[0]
+        return " ".join(unescape(re.sub(r"<[^>]+>", " " if section else "", match)).split())
 
 
 @pytest.fixture(scope="module")
@@ -142,17 +142,17 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
         assert [text for text in texts if text not in page.text(section)] == []
     assert html.startswith("<!DOCTYPE html>\n")
     assert "CPU pipeline <code>89abcdef</code> · corpus <code>01234567</code>" in html
-    said = (
+    message = (
         "0 of 6 labels are ready; 5 not ready, 1 with too few test spans. Of 149 errors on test, 67 are missed spans."
     )
-    assert page.text() == said
-    counts = [one["count"] for one in json.loads(page.scripts[0])["mistakes"]]
+    assert page.text() == message
+    counts = [item["count"] for item in json.loads(page.scripts[0])["mistakes"]]
     assert counts == sorted(counts, reverse=True), "the most frequent words first"
 
 
 @pytest.mark.guarantee("dev-and-test")
 @pytest.mark.parametrize(
-    ("texts", "split", "said"),
+    ("texts", "split", "message"),
     [
         (
             12,
@@ -171,21 +171,25 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
         ),
     ],
 )
-def test_errors_to_learn_from_are_those_on_dev_and_scores_those_on_test(texts, split, said, html, tmp_path):
+def test_errors_to_learn_from_are_those_on_dev_and_scores_those_on_test(texts, split, message, html, tmp_path):
     """All that is predicted on dev is a DRUG of six words, which test lacks."""
     gold, wrong = make_docs()[0].gold, (0, 37, "DRUG")
     dev = [msgspec.structs.replace(doc, predicted=[wrong], gold=gold) for doc in keyed(make_docs()[:texts])]
     write_results(tmp_path, make_docs(), dev=dev)
     page, alone = Page(render(tmp_path, "cpu")), Page(html)
     cards = json.loads(page.scripts[0])
-    assert said in page.text("gold")
-    assert {len(one["key"]) for one in cards["mistakes"]} == ({24} if split == "dev" else {32}), "keys on dev are short"
+    assert message in page.text("gold")
+    assert {len(mistake["key"]) for mistake in cards["mistakes"]} == ({24} if split == "dev" else {32}), (
+        "keys on dev are short"
+    )
     assert (cards["split"], f"Errors on {split}" in page.text("mistakes")) == (split, True)
     errors, on = (6 * texts, texts) if split == "dev" else (149, 60)
     assert f"{errors} errors on {on} {split} texts" in page.text("gold")
     # What test says stays: F1, intervals and verdicts.
     assert page.text().partition(".")[0] == alone.text().partition(".")[0]
-    f, same = (re.search(r"F1 0\.\d+ \(0\.\d+ to 0\.\d+\) on 60 test texts", one.html)[0] for one in (page, alone))
+    f, same = (
+        re.search(r"F1 0\.\d+ \(0\.\d+ to 0\.\d+\) on 60 test texts", content.html)[0] for content in (page, alone)
+    )
     assert f == same
 
 
@@ -199,9 +203,9 @@ def test_a_small_transformer_is_advised_where_train_lacks_the_words(pipeline, ht
 
 
 @pytest.mark.parametrize(
-    ("states", "said"), [((None, "partial", "none"), True), ((None, "none"), True), (("partial", "none"), False)]
+    ("states", "message"), [((None, "partial", "none"), True), ((None, "none"), True), (("partial", "none"), False)]
 )
-def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marked(states, said, tmp_path):
+def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marked(states, message, tmp_path):
     docs = make_docs()
     for number, doc in enumerate(docs):
         state = states[number % len(states)]
@@ -211,7 +215,7 @@ def test_texts_for_more_spans_are_counted_where_all_spans_of_the_label_are_marke
     write_results(tmp_path, docs, in_train=(0, 0))
     page = Page(render(tmp_path, "cpu")).text("label")
     assert " with words that are rare or absent in train" in page
-    assert ("for 100 more spans, annotate about 100 texts." in page) == ("for 100 more spans" in page) == said
+    assert ("for 100 more spans, annotate about 100 texts." in page) == ("for 100 more spans" in page) == message
 
 
 def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it_is_an_error(own):
@@ -254,7 +258,7 @@ def test_corpora_bring_no_element_into_the_page(html):
     assert not {tag for tag, _ in page.tags} & {"img", "b", "link", "iframe"}
     assert HOSTILE in page.text("labels")
     cards = json.loads(page.scripts[0])
-    assert HOSTILE in {one["gold_label"] for one in cards["mistakes"]}
+    assert HOSTILE in {mistake["gold_label"] for mistake in cards["mistakes"]}
     assert cards["cases"][-1]["surface"] == HOSTILE
 
 
@@ -420,7 +424,7 @@ def test_a_label_of_which_most_predictions_cannot_be_judged_shows_no_score(tmp_p
     file.write_bytes(msgspec.json.encode(metrics))
     metrics.all_gold.labels["DRUG"].f = 0.75
     html = render(tmp_path, "cpu", baseline=Baseline("main", metrics))
-    [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", html) if ">DRUG</a>" in one]
+    [row] = [match for match in re.findall(r"(?s)<tr>.*?</tr>", html) if ">DRUG</a>" in match]
     assert "not scored (40 predictions)" in row
     assert "1.00" not in row
     assert "+0.250" not in row
@@ -432,7 +436,7 @@ def test_of_many_mistakes_each_label_keeps_its_first(tmp_path, monkeypatch):
     write_results(tmp_path, make_docs())
     mistakes = json.loads(Page(render(tmp_path, "cpu")).scripts[0])["mistakes"]
     assert len(mistakes) == 5
-    assert {one[side] for one in mistakes for side in ("gold_label", "predicted_label")} >= {*LABELS}
+    assert {mistake[side] for mistake in mistakes for side in ("gold_label", "predicted_label")} >= {*LABELS}
 
 
 def test_of_many_changes_each_label_has_some_and_all_are_counted(own, monkeypatch):
@@ -443,10 +447,10 @@ def test_of_many_changes_each_label_has_some_and_all_are_counted(own, monkeypatc
     ]
     metrics = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
     page = Page(render(own, "cpu", baseline=Baseline("main", metrics, 0, changed)))
-    listed = [(one["label"], one["change"], one["words"]) for one in json.loads(page.scripts[0])["changed"]]
+    listed = [(item["label"], item["change"], item["words"]) for item in json.loads(page.scripts[0])["changed"]]
     assert listed == [("DRUG", "new", "word 0"), ("DRUG", "new", "word 1"), *((*one, "word 0") for one in kinds[1:])]
-    said = "1,200 errors that only one of main and this evaluation makes (5 are listed): search"
-    assert said in page.text("mistakes")
+    message = "1,200 errors that only one of main and this evaluation makes (5 are listed): search"
+    assert message in page.text("mistakes")
     page = Page(render(own, "cpu", baseline=Baseline("main", metrics, 0, changed[:5])))
     assert "5 errors that only one of main and this evaluation makes: search" in page.text("mistakes")
 
@@ -467,7 +471,7 @@ def test_labels_near_the_goal_are_borderline_and_nothing_is_packaged_where_none_
     write_jsonl(findings, [head, *cases])
     close = page(low[best] - 0.01)
     assert f"{best} borderline" in close.text("labels")
-    assert [one["group"] for one in json.loads(close.scripts[0])["cases"]] == [best, "OTHER"], "it is to be improved"
+    assert [item["group"] for item in json.loads(close.scripts[0])["cases"]] == [best, "OTHER"], "it is to be improved"
     assert "python -m scripts.package cpu" in page(0.1).text("labels")
 
 
@@ -550,12 +554,12 @@ def test_texts_without_a_document_are_named_by_file_and_line_also_those_that_lac
     nlp = make_nlp(*read_tokenizer(tmp_path / "corpus/tokenizer.json"))
     model = save_ruler(tmp_path / "model", ("A", "cat"), ("B", "mat"), nlp=nlp)
     evaluate_pipeline(model, tmp_path / "corpus/test", tmp_path / "metrics/cpu.json", tables=tmp_path / "training/cpu")
-    (own,) = [one for one in write_report(tmp_path, "cpu", tmp_path / "report.html").warnings if "can't" in one.what]
+    (own,) = [step for step in write_report(tmp_path, "cpu", tmp_path / "report.html").warnings if "can't" in step.what]
     assert own.what == "6 predictions in 6 test texts can't be scored: these aren't fully annotated for B (5), A (1)."
     named = re.match(r"Annotate in full for B: (.*?) and 2 more; A: a\.jsonl:8\. If labels never occur in", own.remedy)
-    assert {int(one) for one in re.findall(r"a\.jsonl:(\d+)", named[1])} <= {11, 12, 13, 14, 15}
+    assert {int(match) for match in re.findall(r"a\.jsonl:(\d+)", named[1])} <= {11, 12, 13, 14, 15}
     assert own.remedy.endswith(" declare them `absent` in its entry in datasets.yml: a: B.")
     page = Page((tmp_path / "report.html").read_text(encoding="utf8"))
     mistakes = json.loads(page.scripts[0])["mistakes"]
-    assert {one["doc"] for one in mistakes if one["predicted_label"] == "A"} == {"a.jsonl:9"}
-    assert {one["why"] for one in mistakes} == {""}, "rules have no head to ask"
+    assert {mistake["doc"] for mistake in mistakes if mistake["predicted_label"] == "A"} == {"a.jsonl:9"}
+    assert {mistake["why"] for mistake in mistakes} == {""}, "rules have no head to ask"

@@ -31,7 +31,7 @@ def interval(by_text: Counts) -> tuple[float, float]:
     """Compute the jackknife interval, with Student's t, symmetric in log-odds."""
     total = sum(by_text.values(), Counter())
     f, n = f_score(total), len(by_text)
-    gaps = sum((f_score(total - one) - f) ** 2 for one in by_text.values())
+    gaps = sum((f_score(total - count) - f) ** 2 for count in by_text.values())
     half = stats.t.ppf(0.975, n - 1) * sqrt((n - 1) / n * gaps) / (f * (1 - f))
     return tuple(1 / (1 + exp(-(log(f / (1 - f)) + side * half))) for side in (-1, 1))
 
@@ -43,14 +43,14 @@ class Queried:
         self.kinds = Counter(row["kind"] for row in self.pairs)
 
     def counts(self, label: str | None = None) -> Counts:
-        found: Counts = {}
+        counts: Counts = {}
         for row in self.pairs:
             gold, predicted = row["gold_label"], row["predicted_label"]
             own = {"gold": gold, "predicted": predicted, "right": gold if row["kind"] == "right" else None}
-            names = [name for name, one in own.items() if one and label in (None, one)]
+            names = [name for name, number in own.items() if number and label in (None, number)]
             if names:
-                found.setdefault(row["key"], Counter()).update(names)
-        return found
+                counts.setdefault(row["key"], Counter()).update(names)
+        return counts
 
     def mistakes(self, label: str) -> Counter[str]:
         wrong = (row for row in self.pairs if row["kind"] in NAMES)
@@ -103,9 +103,9 @@ def test_the_bar_and_the_sentence_count_each_mistake_once(page, queried):
     confused = Counter(
         tuple(sorted((row["gold_label"], row["predicted_label"]))) for row in queried.pairs if row["kind"] == "label"
     )
-    said = {tuple(sorted(pair)): int(n) for *pair, n in re.findall(r"(\S+) and (\S+) \((\d+)\)", words(bar))}
-    assert said == dict(confused.most_common(len(said)))
-    assert max(confused.values()) in said.values()
+    pairs = {tuple(sorted(pair)): int(n) for *pair, n in re.findall(r"(\S+) and (\S+) \((\d+)\)", words(bar))}
+    assert pairs == dict(confused.most_common(len(pairs)))
+    assert max(confused.values()) in pairs.values()
     most = max(NAMES, key=lambda kind: kinds[kind])
     assert f"Of {wrong} errors on test, {kinds[most]} are" in words(page)
     rows = Counter()
@@ -116,7 +116,7 @@ def test_the_bar_and_the_sentence_count_each_mistake_once(page, queried):
 
 @pytest.mark.parametrize("label", LABELS)
 def test_a_labels_row_is_that_of_its_pairs(label, page, queried, root):
-    [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", page) if f">{label}</a>" in unescape(one)]
+    [row] = [match for match in re.findall(r"(?s)<tr>.*?</tr>", page) if f">{label}</a>" in unescape(match)]
     counts, total = queried.counts(label), sum(queried.counts(label).values(), Counter())
     f, (low, high) = f_score(total), interval(counts)
     whisker, point, goal = (
@@ -124,8 +124,8 @@ def test_a_labels_row_is_that_of_its_pairs(label, page, queried, root):
         for pattern in (r'whisker" d="M([\d.]+) 7H([\d.]+)"', r'circle cx="([\d.]+)"', r'target" d="M([\d.]+) 0')
     )
     assert [*whisker, *point, *goal] == pytest.approx([100 * low, 100 * high, 100 * f, 100 * TARGET_F1], abs=0.051)
-    said = re.search(r'aria-label="(F1 of .*?)"', row)[1]
-    assert said.endswith(f": {f:.2f}, interval {low:.2f} to {high:.2f}")
+    shown = re.search(r'aria-label="(F1 of .*?)"', row)[1]
+    assert shown.endswith(f": {f:.2f}, interval {low:.2f} to {high:.2f}")
     head = [words(cell) for cell in re.findall(r"(?s)<th .*?</th>", re.search(r"(?s)<thead>.*?</thead>", page)[0])]
     cells = dict(zip(head, [words(cell) for cell in re.findall(r"(?s)<t[hd].*?</t[hd]>", row)], strict=True))
     precision, recall = total["right"] / total["predicted"], total["right"] / total["gold"]
@@ -147,8 +147,8 @@ def test_a_labels_row_is_that_of_its_pairs(label, page, queried, root):
         name: cell for name, cell in expected.items() if name in head
     }
     assert expected.keys() - head <= {"Test spans", "Texts"}, "those with equal rows"
-    said = re.findall(r"([a-z ]+) (\d+);", re.search(r'costs" role="img" aria-label="(.*?)"', row)[1])
-    assert {kind.strip(): int(n) for kind, n in said} == {NAMES[kind]: n for kind, n in mistakes.items()}
+    shown = re.findall(r"([a-z ]+) (\d+);", re.search(r'costs" role="img" aria-label="(.*?)"', row)[1])
+    assert {kind.strip(): int(n) for kind, n in shown} == {NAMES[kind]: n for kind, n in mistakes.items()}
 
 
 def test_the_cards_are_those_of_the_pairs(page, queried, root):
@@ -167,23 +167,23 @@ def test_the_cards_are_those_of_the_pairs(page, queried, root):
     assert len(named) == min(3, len(taught))
     card = words(re.search(r'(?s)<section id="label".*?</section>', high)[0])
     for label in LABELS:
-        [row] = [one for one in re.findall(r"(?s)<tr>.*?</tr>", high) if f">{label}</a>" in unescape(one)]
+        [row] = [match for match in re.findall(r"(?s)<tr>.*?</tr>", high) if f">{label}</a>" in unescape(match)]
         assert ("annotate more texts" in row) == (label in card), "card and table agree"
     columns = ("kind", "gold_label", "predicted_label", "gold_text", "predicted_text")
     times = Counter(tuple(row[name] for name in columns) for row in queried.pairs)
     cards = json.loads(re.search(r'(?s)id="cards">(.*?)</script>', page)[1])
     assert len(cards["mistakes"]) > 10
-    assert [one["count"] for one in cards["mistakes"]] == [
-        times[tuple(one[name] for name in columns)] for one in cards["mistakes"]
+    assert [mistake["count"] for mistake in cards["mistakes"]] == [
+        times[tuple(mistake[name] for name in columns)] for mistake in cards["mistakes"]
     ]
-    assert sum(one["count"] for one in cards["mistakes"]) == sum(queried.kinds[kind] for kind in NAMES)
+    assert sum(mistake["count"] for mistake in cards["mistakes"]) == sum(queried.kinds[kind] for kind in NAMES)
     gold = {(row["key"], row["gold_start"], row["gold_label"]) for row in queried.pairs if row["gold_label"]}
-    for one in cards["mistakes"]:
-        start, end = one["span"]
-        others = {(one["key"], start + place, label) for place, _, label in one["others"]}
+    for mistake in cards["mistakes"]:
+        start, end = mistake["span"]
+        others = {(mistake["key"], start + place, label) for place, _, label in mistake["others"]}
         assert others <= gold
-        around = range(start - len(one["before"]), end + len(one["after"]))
-        assert {span for span in gold if span[0] == one["key"] and span[1] in around and span[1] != start} <= others
+        around = range(start - len(mistake["before"]), end + len(mistake["after"]))
+        assert {span for span in gold if span[0] == mistake["key"] and span[1] in around and span[1] != start} <= others
 
 
 def shown(root: Path) -> list[Any]:

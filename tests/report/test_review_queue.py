@@ -31,7 +31,9 @@ def test_a_case_that_is_decided_stays_away_until_its_answer_changes(verdict, mer
         merging.run(test_ratio=0.0)
         check(root / "corpus", root / "training/check")
         return [
-            f"{one['before']}plate{one['after']}" for one in read_review_queue(root).cases if one["surface"] == "plate"
+            f"{case['before']}plate{case['after']}"
+            for case in read_review_queue(root).cases
+            if case["surface"] == "plate"
         ]
 
     before = texts("b")
@@ -79,44 +81,46 @@ def test_a_page_has_whole_groups_and_begins_with_those_that_are_worth_the_most()
     scores = {"a": 4.0, "b": 1.0, "c": 2.0, "d": 0.1, "e": 9.0, "f": 8.0, "g": 7.0}
     kinds = [(label, group) for (label, group), size in sizes.items() for _ in range(size)]
     queue = ReviewQueue([case(n, label, group, scores[group]) for n, (label, group) in enumerate(kinds)])
-    chosen = [one["group"] for one in queue.choose({"A": 10, "B": 19}) if one["listed"]]
+    chosen = [case["group"] for case in queue.choose({"A": 10, "B": 19}) if case["listed"]]
     assert chosen == ["a"] * 6 + ["c"] * 3 + ["b"] * 3 + ["d"] * 9 + ["e"] * 9 + ["f"] * (MAX_CASES - 28)
 
 
 def test_a_case_of_two_labels_counts_for_the_one_that_costs_more():
     other = case(1) | {"current": (0, 3, "A"), "proposed": (0, 3, "B"), "kind": "wrong label"}
-    assert [one["key"] for one in ReviewQueue([case(0), other]).choose({"A": 1, "B": 9})] == [
+    assert [case["key"] for case in ReviewQueue([case(0), other]).choose({"A": 1, "B": 9})] == [
         other["key"],
         case(0)["key"],
     ]
 
 
 def test_findings_of_boundaries_are_estimated_by_themselves_and_few_of_them_by_all():
-    told = [(True, True)] * 3 + [(True, False)] + [(False, False)] * 6
-    assert estimate_shares(told) == (pytest.approx(3.3 / 5), pytest.approx(0.3 / 7))
+    decided_findings = [(True, True)] * 3 + [(True, False)] + [(False, False)] * 6
+    assert estimate_shares(decided_findings) == (pytest.approx(3.3 / 5), pytest.approx(0.3 / 7))
 
 
 def test_the_sample_is_the_same_whatever_is_decided_and_says_how_many_findings_are_right():
     """Of 300 findings, 30 are drawn; gold is wrong in the first 6. Those decided elsewhere don't count."""
     every = [case(n, score=float(n)) for n in range(300)]
-    sample = [int(one["key"], 16) for one in ReviewQueue(every).sample()]
+    sample = [int(case["key"], 16) for case in ReviewQueue(every).sample()]
     assert len(set(sample)) == 30
     assert 100 < sum(sample) / 30 < 200, "not the surest"
     elsewhere = [decided(n, "gold is wrong") for n in range(300) if n not in sample][:50]
 
     def queue(*decisions: Decision) -> ReviewQueue:
-        made = {one.text for one in decisions}
-        return ReviewQueue([one for one in every if one["key"] not in made], decided=decisions)
+        decided_texts = {decision.text for decision in decisions}
+        return ReviewQueue([case for case in every if case["key"] not in decided_texts], decided=decisions)
 
     first = [decided(n, "gold is wrong" if at < 6 else "gold is right") for at, n in enumerate(sample)]
-    assert [int(one["key"], 16) for one in queue(*first[:20]).sample()] == sample[20:]
+    assert [int(case["key"], 16) for case in queue(*first[:20]).sample()] == sample[20:]
     assert queue(*first[:29]).estimate() is None
     assert queue(*elsewhere).estimate() is None
     low, high = 0.0951, 0.3731  # Wilson's for 6 of 30
     estimate = queue(*first).estimate()
     assert estimate[:6] == (300, 30, 6, 0, round(300 * low), round(300 * high))
     assert estimate.shares == (pytest.approx(0.2), pytest.approx(6.2 / 31)), "none is about boundaries"
-    asked = [decided(n, "policy") if at >= 20 else one for at, (n, one) in enumerate(zip(sample, first, strict=True))]
-    assert queue(*asked).estimate() == estimate._replace(asked=10), "as gold isn't known to be wrong there"
+    with_questions = [
+        decided(n, "policy") if at >= 20 else one for at, (n, one) in enumerate(zip(sample, first, strict=True))
+    ]
+    assert queue(*with_questions).estimate() == estimate._replace(asked=10), "as gold isn't known to be wrong there"
     assert ReviewQueue([], decided=first).estimate()[:3] == (30, 30, 6), "all are decided"
     assert ReviewQueue(every[:29]).sample() == []

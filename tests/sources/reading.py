@@ -25,14 +25,14 @@ def write(path: Path, content: str | bytes | list[Any]) -> Path:
 def read(path: Path, content: str | bytes | list[Any] | None = None, **how: Any) -> list[Any]:
     if content is not None:
         write(path, content)
-    found: list[Any] = []
-    for one in read_items(path, **how):
-        if isinstance(one, Problem):
-            found.append(str(one))
+    items: list[Any] = []
+    for item in read_items(path, **how):
+        if isinstance(item, Problem):
+            items.append(str(item))
         else:
-            spans = [(one.text[span.start : span.end], span.label) for span in one.spans]
-            found.append((one.text, spans + [f"invalid: {span.problem}" for span in one.unusable]))
-    return found
+            spans = [(item.text[span.start : span.end], span.label) for span in item.spans]
+            items.append((item.text, spans + [f"invalid: {span.problem}" for span in item.unusable]))
+    return items
 
 
 def make_database(path, tasks: dict[str, list]) -> None:

@@ -20,7 +20,7 @@ def spans(document: Document) -> list[tuple[str, str]]:
 
 
 def located(document: Document) -> list[str]:
-    return [f"{one.file}:{one.line} {one}" for one in document.problems]
+    return [f"{problem.file}:{problem.line} {problem}" for problem in document.problems]
 
 
 def reading(name: str) -> dict[str, int]:
@@ -28,7 +28,7 @@ def reading(name: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("text", "ann", "found", "notes"),
+    ("text", "ann", "expected", "notes"),
     [
         # Offsets are read as most mentions agree with them. A line end that isn't counted doesn't get into a span.
         ("a\r\ncat", "T1\tX 3 6\tcat\n", ["cat"], {}),
@@ -55,9 +55,9 @@ def reading(name: str) -> dict[str, int]:
         ("a cat", "T1\tX 0 1\ta\r\nT2\tX 2 5\tcat\r", ["a", "cat"], {}),
     ],
 )
-def test_a_mention_is_found_however_it_is_written(tmp_path, text, ann, found, notes):
+def test_a_mention_is_found_however_it_is_written(tmp_path, text, ann, expected, notes):
     document = read(tmp_path, text, ann, discontinuous="cover")
-    assert spans(document) == [(one, "X") for one in found]
+    assert spans(document) == [(span, "X") for span in expected]
     assert (document.task.text, document.problems) == (text, [])
     assert +document.notes == notes
 

@@ -174,7 +174,7 @@ SENTENCES = [
 def test_a_sentence_is_its_tokens_without_comments_and_numbers(tmp_path, content, sentences):
     whole = {"Ann ran": ("Ann ran", [("Ann", "PER")])}
     assert read(tmp_path / "a.conll", content) == [
-        whole.get(one, one) if isinstance(one, str) else one for one in sentences
+        whole.get(sentence, sentence) if isinstance(sentence, str) else sentence for sentence in sentences
     ]
 
 
@@ -210,6 +210,6 @@ def test_a_public_corpus_has_what_spacy_finds_in_it(name):
         r"\n\s*\n", "\n\n", path.read_text(encoding="utf8")
     )  # else spaCy takes many for one, in a minute
     docs = conll_ner_to_docs(sentences, n_sents=1, no_print=True)
-    found = [(item.text[span.start : span.end], span.label) for item in items for span in item.spans]
-    assert found == [(" ".join(token.text for token in ent), ent.label_) for doc in docs for ent in doc.ents]
-    assert len(found) > 800
+    spans = [(item.text[span.start : span.end], span.label) for item in items for span in item.spans]
+    assert spans == [(" ".join(token.text for token in ent), ent.label_) for doc in docs for ent in doc.ents]
+    assert len(spans) > 800

@@ -20,7 +20,7 @@ from tests.sources.reading import make_database, read, write, write_parquet
 
 
 def texts_of(path, *args) -> list[tuple]:
-    items = [(one.line, one.text if isinstance(one, Task) else str(one)) for one in read_items(path, *args)]
+    items = [(item.line, item.text if isinstance(item, Task) else str(item)) for item in read_items(path, *args)]
     return [(line, "bad JSON" if text.startswith("bad JSON: ") else text) for line, text in items]
 
 
@@ -170,33 +170,33 @@ def test_a_doc_that_says_nonsense_of_its_annotation_costs_only_itself(tmp_path, 
 
 
 def view(merging) -> dict:
-    made = {}
+    view = {}
     for file in (merging.root / "corpus").glob("*/*.spacy"):
         for doc in read_stored_docs(file):
             said, rejected = doc.annotation, [doc.strings[label] for *_, label in doc.rejected]
-            made[doc.text] = file.parent.name, said.accepted, said.rejected, doc.entities(), said.uncovered, rejected
-    return made
+            view[doc.text] = file.parent.name, said.accepted, said.rejected, doc.entities(), said.uncovered, rejected
+    return view
 
 
 def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
     random_datasets(merging, 1, texts=30)
     merging.add("binary", ["B"], [task("0 big", (2, 5, "B"), (3, 5, "B"), answer="reject", _view_id="ner")])
     first = merging.run(docs_per_partition=10)
-    made = view(merging)
-    assert any(states for *_, states, _ in made.values())
-    assert [labels for *_, labels in made.values() if labels] == [["B"]]
+    earlier = view(merging)
+    assert any(states for *_, states, _ in earlier.values())
+    assert [labels for *_, labels in earlier.values() if labels] == [["B"]]
     assert first.spans["misaligned"] > first.spans["rejected, misaligned"] == 1
     again, apart = Merging(tmp_path / "again"), Merging(tmp_path / "apart")
     again.add("earlier", ["A", "B", "C"], [], path=str(merging.root / "corpus"), expect_losses=True)
     once = again.run()
     assert once.rows.keys() == {"merged"}
     assert once.spans["misaligned"] == first.spans["misaligned"]
-    assert {text: seen[1:] for text, seen in view(again).items()} == {text: seen[1:] for text, seen in made.items()}
+    assert {text: seen[1:] for text, seen in view(again).items()} == {text: seen[1:] for text, seen in earlier.items()}
     for split in ("train", "dev", "test"):
         earlier = {"path": str(merging.root / "corpus" / split), "split": split, "expect_losses": True}
         apart.add(split, ["A", "B", "C"], [], **earlier)
     assert apart.run().texts.total() == first.texts.total() - first.texts["no usable answer"]
-    assert view(apart) == made
+    assert view(apart) == earlier
 
 
 def result(start: int, end: int, label: str) -> dict:

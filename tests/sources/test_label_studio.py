@@ -37,13 +37,13 @@ def test_each_annotation_is_an_answer_of_its_annotator(tmp_path):
     rows = [task(TEXT, added, annotation(who={"id": 2, "email": "a@b.c"}), number=9)]
     rows.append(task("Stir", annotation(was_cancelled=True, updated_at="soon", ground_truth=True), number=10))
     tasks = list(read_items(write(tmp_path / "a.json", rows)))
-    assert [(one.line, one.text, one.who, one.answer, one.review, one.doc) for one in tasks] == [
+    assert [(task.line, task.text, task.who, task.answer, task.review, task.doc) for task in tasks] == [
         (1, TEXT, "1", "accept", False, "9"),
         (1, TEXT, "a@b.c", "accept", False, "9"),
         (2, "Stir", "1", "ignore", True, "10"),
     ]
     written = datetime(2021, 3, 9, 22, 16, 8, 728378, tzinfo=UTC).timestamp()
-    assert [one.when for one in tasks] == [written, None, None]
+    assert [task.when for task in tasks] == [written, None, None]
 
 
 MANY = "malformed: no text in its data; declare which of its 'body', 'title' it is, as `text`"
@@ -156,7 +156,7 @@ def test_a_large_file_is_read_in_little_memory(tmp_path):
     path.write_bytes(b"[" + b", ".join([one] * 4_000) + b"]\n")
     assert path.stat().st_size > 6 * 10**6
     tracemalloc.start()
-    count = sum(isinstance(one, Task) for one in read_items(path))
+    count = sum(isinstance(item, Task) for item in read_items(path))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert count == 4_000

@@ -50,5 +50,5 @@ def test_spans_are_moved(text, span, marked):
 
 def test_a_span_that_cannot_be_used_stays_so():
     spans = [RawSpan(*span, "A") for span in ((0, 13), (False, True), (5, 5), (4, 6))]
-    made = Move(WIDE, normalize(WIDE)[0]).task(clean(1, WIDE, spans))
-    assert (made.spans, len(made.unusable)) == ((), 4)
+    moved = Move(WIDE, normalize(WIDE)[0]).task(clean(1, WIDE, spans))
+    assert (moved.spans, len(moved.unusable)) == ((), 4)

@@ -33,10 +33,10 @@ def test_texts_are_counted_before_they_are_read(tmp_path):
 )
 def test_a_text_is_read_whatever_else_its_row_has(tmp_path, more):
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "Ann left", **more}) + "\n")
-    assert [(one.text, one.problem) for one in read_raw_texts([tmp_path])] == [("Ann left", "")]
+    assert [(raw.text, raw.problem) for raw in read_raw_texts([tmp_path])] == [("Ann left", "")]
 
 
 @pytest.mark.parametrize("row", [{"text": " ", "found": {"A": ["b"]}}, {"text": 3, "found": {"A": ["b"]}}, ["a"], {}])
 def test_a_row_without_a_text_is_a_problem(tmp_path, row):
     (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
-    assert [(one.text, bool(one.problem)) for one in read_raw_texts([tmp_path])] == [(None, True)]
+    assert [(raw.text, bool(raw.problem)) for raw in read_raw_texts([tmp_path])] == [(None, True)]

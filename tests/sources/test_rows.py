@@ -251,8 +251,8 @@ def test_parquet_of_other_columns_is_named(tmp_path, names):
 )
 def test_the_question_of_a_row_is_known_and_its_text_can_be_predicted(tmp_path, row, kind):
     path = write(tmp_path / "a.jsonl", [row])
-    assert [one.kind for one in read_items(path)] == [kind]
-    assert [one.text for one in read_raw_texts([path])] == [row["text"]]
+    assert [item.kind for item in read_items(path)] == [kind]
+    assert [raw.text for raw in read_raw_texts([path])] == [row["text"]]
 
 
 def test_a_rejected_task_is_never_an_accepted_one():
@@ -294,7 +294,7 @@ BREAKS = {
     "tags": ("labelwise.sources.tags.decode_tags", lambda *_: []),
     "rows": (
         "pyarrow.parquet.ParquetFile.iter_batches",
-        lambda file, *given, **named: [file.read(["tokens", "ner_tags"])[:2]],
+        lambda file, *args, **named: [file.read(["tokens", "ner_tags"])[:2]],
     ),
 }
 

@@ -15,8 +15,8 @@ def test_what_is_fitted_is_the_most_probable_where_hardly_a_span_is_wrong():
     rng = np.random.default_rng(0)
     odds = rng.normal(5, 1, 3000)
     right = rng.random(3000) < 1 / (1 + np.exp(-(2 * odds + 0.5)))
-    found = fit_settings(np.full(3000, "A"), odds, right, ("A", "B"))
-    own, common = ([found["slopes"][name], found["intercepts"][name]] for name in "AB")
+    settings = fit_settings(np.full(3000, "A"), odds, right, ("A", "B"))
+    own, common = ([settings["slopes"][name], settings["intercepts"][name]] for name in "AB")
     assert posterior(odds, right, common, [1, 0], 1) == pytest.approx([0, 0], abs=1e-3)
     assert posterior(odds, right, own, common, 10) == pytest.approx([0, 0], abs=1e-3)
 
@@ -26,9 +26,9 @@ def test_what_generated_the_data_is_found():
     rng = np.random.default_rng(0)
     odds = rng.uniform(0.1, 5, 4000)
     right = rng.random(4000) < 1 / (1 + np.exp(-(0.5 * odds + 0.3)))
-    found = fit_settings(np.full(4000, "A"), odds, right, ("A",))
-    assert found["slopes"]["A"] == pytest.approx(0.5, abs=0.08)
-    assert found["intercepts"]["A"] == pytest.approx(0.3, abs=0.2)
+    settings = fit_settings(np.full(4000, "A"), odds, right, ("A",))
+    assert settings["slopes"]["A"] == pytest.approx(0.5, abs=0.08)
+    assert settings["intercepts"]["A"] == pytest.approx(0.3, abs=0.2)
 
 
 def test_the_calibration_error_is_the_mean_gap_of_bins():

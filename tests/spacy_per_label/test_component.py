@@ -52,7 +52,7 @@ def test_decoding_finds_what_enumeration_finds(seed):
     logits[np.ix_(rng.random(sum(lengths)) < 0.3, [0, 1], [BEGIN, LAST, UNIT])] = -np.inf  # white space
     scores = log_softmax(logits)
     base = 0
-    for length, found in zip(lengths, decode(scores, lengths), strict=True):
+    for length, spans in zip(lengths, decode(scores, lengths), strict=True):
         expected = []
         for label in range(2):
 
@@ -65,7 +65,7 @@ def test_decoding_finds_what_enumeration_finds(seed):
                 with_it = [tags for tags in legal if (start, end) in spans_of(tags)]
                 share = sum(map(math.exp, map(total, with_it))) / sum(map(math.exp, map(total, legal)))
                 expected.append((label, start, end, pytest.approx(share)))
-        columns = (found.labels, found.starts, found.ends, found.probabilities)
+        columns = (spans.labels, spans.starts, spans.ends, spans.probabilities)
         assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
         base += length
 
@@ -151,12 +151,22 @@ def test_what_is_known_is_kept_by_spacys_files_and_judges_what_is_found(tmp_path
     doc.user_data["per_label"]["unaligned"] = [[5, 9, "A"]]  # "et B"
     DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "a.spacy")
     (again,) = DocBin().from_disk(tmp_path / "a.spacy").get_docs(NLP.vocab)
-    for one in (doc, again):
-        told = get_known(one)
-        assert [list(map(key_of, spans)) for spans in told[:2]] == [[(0, 3, "A"), (8, 17, "B")], [(21, 25, "B")]]
-        assert told[2:] == ({"B": "partial", "C": "none"}, [(5, 9, "A")], [])
-        found = [(0, 1, "A"), (1, 2, "A"), (2, 4, "B"), (5, 6, "B"), (3, 4, "B"), (0, 1, "C")]
-        assert list(judge(told, (Span(one, *span) for span in found))) == [True, False, True, False, None, None]
+    for stored in (doc, again):
+        stored_known = get_known(stored)
+        assert [list(map(key_of, spans)) for spans in stored_known[:2]] == [
+            [(0, 3, "A"), (8, 17, "B")],
+            [(21, 25, "B")],
+        ]
+        assert stored_known[2:] == ({"B": "partial", "C": "none"}, [(5, 9, "A")], [])
+        spans = [(0, 1, "A"), (1, 2, "A"), (2, 4, "B"), (5, 6, "B"), (3, 4, "B"), (0, 1, "C")]
+        assert list(judge(stored_known, (Span(stored, *span) for span in spans))) == [
+            True,
+            False,
+            True,
+            False,
+            None,
+            None,
+        ]
     doc.spans["gold"] = [*doc.spans["gold"], Span(doc, 2, 4, "A")]  # "Bob Smith", where "et B" was marked
     assert list(judge(get_known(doc), [Span(doc, 2, 4, "A")])) == [False]
 
@@ -165,9 +175,9 @@ def test_on_missing_values_of_spacy_no_prediction_is_right_or_wrong():
     doc = NLP.make_doc("Ann met Bob Smith in Rome.")
     doc.set_ents([Span(doc, 0, 1, "A")], missing=[doc[2:4]], blocked=[doc[5:6]], default="outside")
     doc.spans["incorrect_spans"] = [Span(doc, 3, 4, "B")]
-    found = [(0, 1, "A"), (0, 1, "B"), (1, 2, "A"), (1, 3, "A"), (2, 4, "B"), (3, 4, "B"), (4, 5, "B"), (5, 7, "A")]
+    spans = [(0, 1, "A"), (0, 1, "B"), (1, 2, "A"), (1, 3, "A"), (2, 4, "B"), (3, 4, "B"), (4, 5, "B"), (5, 7, "A")]
     expected = [True, False, False, None, None, False, False, None]
-    assert list(judge(get_known(doc), (Span(doc, *span) for span in found))) == expected
+    assert list(judge(get_known(doc), (Span(doc, *span) for span in spans))) == expected
     set_known(doc, gold=doc.ents)
     assert list(judge(get_known(doc), [Span(doc, 2, 4, "B")])) == [False]
 
@@ -205,8 +215,10 @@ def test_the_flat_choice_is_the_best_of_all(seed):
 )
 def test_which_of_overlapping_spans_is_the_entity(spans, chosen):
     starts, ends, probabilities = np.array(spans, "float64").reshape(-1, 3).T
-    found = FoundSpans(np.arange(len(spans)), starts.astype(int), ends.astype(int), probabilities.astype("float32"))
-    assert choose_flat(found) == chosen
+    found_spans = FoundSpans(
+        np.arange(len(spans)), starts.astype(int), ends.astype(int), probabilities.astype("float32")
+    )
+    assert choose_flat(found_spans) == chosen
 
 
 def test_it_learns_says_how_sure_it_is_and_is_saved_and_loaded(tmp_path):
@@ -328,7 +340,7 @@ def test_entities_and_blocked_tokens_that_a_doc_has_stay_as_with_spacys_ner(enti
     for nlp in learned.values():
         doc = nlp.make_doc(TEXTS[0][0])
         given = {name: value if name == "default" else [doc[a:b] for a, b in value] for name, value in more.items()}
-        spans = [Span(doc, *one[:3], *({"span_id": one[4]} if one[4:] else ())) for one in entities]
+        spans = [Span(doc, *entity[:3], *({"span_id": entity[4]} if entity[4:] else ())) for entity in entities]
         for span, one in zip(spans, entities, strict=True):
             span.kb_id_ = one[4] if one[4:] else ""
         doc.set_ents(spans, **{"default": "missing", **given})
@@ -393,8 +405,8 @@ def test_behind_thousands_of_tokens_a_little_is_still_seen():
     log_p = np.full((5002, 1, TAGS), -25, "f")
     log_p[..., OUT] = -20
     log_p[5000, 0, BEGIN] = log_p[5001, 0, LAST] = -19.999
-    (found,) = decode(log_p, [5002])
-    assert list(found.rows()) == [(5000, 5002, 0)]
+    (spans,) = decode(log_p, [5002])
+    assert list(spans.rows()) == [(5000, 5002, 0)]
 
 
 def test_labels_are_given_or_found_and_added_before_there_are_heads():

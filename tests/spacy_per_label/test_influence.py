@@ -30,11 +30,11 @@ def test_a_gradient_is_how_the_loss_changes_with_the_weights_of_the_head(start, 
         return -sum(log_p[start + at, label, tag] for at, tag in enumerate(TAGS_OF[end - start]))
 
     heads.set_param("W", weights)
-    found = span_gradients(ner, docs, [(start, end, label)])[0].reshape(5, -1)
+    gradient = span_gradients(ner, docs, [(start, end, label)])[0].reshape(5, -1)
     for row, column in np.random.default_rng(2).integers([0, 0], [5, weights.shape[1]], (20, 2)).tolist():
         change = np.zeros_like(weights)
         change[5 * label + row, column] = STEP
-        assert (loss(change) - loss(-change)) / (2 * STEP) == pytest.approx(found[row, column], abs=2e-3, rel=1e-2)
+        assert (loss(change) - loss(-change)) / (2 * STEP) == pytest.approx(gradient[row, column], abs=2e-3, rel=1e-2)
     other = np.zeros_like(weights)
     other[5 * (1 - label)] = 1
     assert loss(other) == pytest.approx(loss(0 * other)), "the head of another label has no part in it"

@@ -24,7 +24,7 @@ def around(to_device: Any, from_device: Any) -> tuple[list[np.ndarray], list[np.
 
 def test_a_gpu_computes_what_the_cpu_does_without_a_thread_for_each_text(monkeypatch):
     expected = around(np.copy, np.copy)
-    monkeypatch.setattr(DeviceOps, "reduce_mean", lambda *given: pytest.fail("thinc's kernel"))
+    monkeypatch.setattr(DeviceOps, "reduce_mean", lambda *args: pytest.fail("thinc's kernel"))
     with pretended():
         found = around(Array, lambda array: array.get())
     for ours, theirs in zip(found, expected, strict=True):

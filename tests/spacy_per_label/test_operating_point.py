@@ -26,7 +26,7 @@ def test_for_recall_all_spans_that_are_so_probable_are_found(seed):
     lengths = [*rng.integers(0, 5, 3).tolist(), 1]
     scores = log_softmax(2 * rng.normal(size=(sum(lengths), 2, TAGS)))
     base, least, longest = 0, 0.05, 3
-    for length, found, before in zip(
+    for length, spans, before in zip(
         lengths, decode(scores, lengths, {1: least}, {1: longest}), decode(scores, lengths), strict=True
     ):
         legal = list(filter(is_legal, itertools.product(range(TAGS), repeat=length)))
@@ -36,7 +36,7 @@ def test_for_recall_all_spans_that_are_so_probable_are_found(seed):
             p = sum(w for w, tags in zip(weights, legal, strict=True) if (start, end) in spans_of(tags)) / sum(weights)
             if p >= least and end - start <= longest:
                 expected.append((start, end, 1, pytest.approx(p)))
-        rows = [(*row, p) for row, p in zip(found.rows(), found.probabilities.tolist(), strict=True)]
+        rows = [(*row, p) for row, p in zip(spans.rows(), spans.probabilities.tolist(), strict=True)]
         assert [row for row in rows if row[2] == 1] == expected
         assert [row[:3] for row in rows if row[2] == 0] == [row for row in before.rows() if row[2] == 0]
         base += length
@@ -73,11 +73,11 @@ def test_an_improbable_span_is_no_entity_and_frees_its_neighbour():
 def fit(texts: list[tuple[list, list]], goals: dict[str, Goal], units: list | None = None, **options) -> dict:
     """Fit points for texts, each with found (label, start, end, probability) and gold (label, start, end) spans."""
     fitting = OperatingPoints(configured(), goals, {"A": 3})
-    for (found, gold), unit in zip(texts, units or [None] * len(texts), strict=True):
+    for (spans, gold), unit in zip(texts, units or [None] * len(texts), strict=True):
         predicted, reference = NLP.make_doc("a b c d e"), NLP.make_doc("a b c d e")
-        group = [Span(predicted, start, end, label=label) for label, start, end, _ in found]
+        group = [Span(predicted, start, end, label=label) for label, start, end, _ in spans]
         predicted.spans["labels"] = SpanGroup(predicted, name="labels", spans=group)
-        predicted.spans["labels"].attrs["scores"] = np.array([p for *_, p in found], "float32")
+        predicted.spans["labels"].attrs["scores"] = np.array([p for *_, p in spans], "float32")
         set_known(reference, gold=[Span(reference, start, end, label=label) for label, start, end in gold], **options)
         fitting.add(predicted, reference, unit)
     return fitting.fit()
@@ -85,13 +85,13 @@ def fit(texts: list[tuple[list, list]], goals: dict[str, Goal], units: list | No
 
 def draw(rng: np.random.Generator, texts: int, label: str = "A") -> list[tuple[list, list]]:
     """Draw texts with four spans, each right with its probability, and one missed in half of the texts."""
-    made = []
+    drawn = []
     for _ in range(texts):
         p = rng.uniform(0.3, 1, 4)
         right = rng.random(4) < p
-        found = [(label, place, place + 1, one) for place, one in enumerate(p.tolist())]
-        made.append((found, [(label, place, place + 1) for place in range(4) if right[place]]))
-    return made
+        found = [(label, place, place + 1, probability) for place, probability in enumerate(p.tolist())]
+        drawn.append((found, [(label, place, place + 1) for place in range(4) if right[place]]))
+    return drawn
 
 
 @cache
@@ -111,9 +111,9 @@ def test_the_goal_is_reached_on_texts_that_were_not_fitted_on(figure, goal):
         point = fit(fitted_on, {"A": Goal(figure, goal)})["A"]
         reached.append(point["bound"] >= goal)
         x = np.zeros(3)
-        for found, gold in new:
-            kept = {row[:3] for row in found if row[3] >= point["least"]}
-            x += len(kept & {*gold}), len(kept), len(gold)
+        for spans, gold in new:
+            entities = {row[:3] for row in spans if row[3] >= point["least"]}
+            x += len(entities & {*gold}), len(entities), len(gold)
         p, r = x[0] / x[1], x[0] / x[2]
         held.append((p if figure == "precision" else r) >= goal)
         others.append(r if figure == "precision" else p)

@@ -18,7 +18,7 @@ def shim_of(model: Any) -> Any:
 
 
 def parameters(model: Any) -> dict[str, np.ndarray]:
-    return {name: one.detach().numpy().copy() for name, one in shim_of(model)._model.named_parameters()}
+    return {name: parameter.detach().numpy().copy() for name, parameter in shim_of(model)._model.named_parameters()}
 
 
 @pytest.mark.parametrize(("scaled", "dtype"), [(True, "float16"), (False, "bfloat16")])
@@ -53,16 +53,16 @@ def test_an_update_is_thincs_in_place(options, tolerance, tiny_bert):
     model, rng = ours(tiny_bert, rate=0.5, decay=0.25), np.random.default_rng(0)
     shim, expected = shim_of(model), parameters(model)
     rates = {"encoder.layer.1": 0.5, "encoder.layer.0": 0.125, "embeddings": 0.03125}
-    places = [one.data_ptr() for one in shim._model.parameters()]
+    places = [parameter.data_ptr() for parameter in shim._model.parameters()]
     for size in (0.001, 1.0, 0.1):  # some are clipped
-        for name, one in shim._model.named_parameters():
+        for name, parameter in shim._model.named_parameters():
             if not name.startswith("pooler"):  # which has no gradient
-                gradient = rng.normal(0, size, one.shape).astype("float32")
-                one.grad = torch.from_numpy(gradient.copy())
+                gradient = rng.normal(0, size, parameter.shape).astype("float32")
+                parameter.grad = torch.from_numpy(gradient.copy())
                 [rate] = [rates[part] for part in rates if name.startswith(part)]
                 other((shim.id, name), expected[name], gradient, lr_scale=rate)
         model.finish_update(optimizer)
-    assert places == [one.data_ptr() for one in shim._model.parameters()]
+    assert places == [parameter.data_ptr() for parameter in shim._model.parameters()]
     for name, value in parameters(model).items():
         np.testing.assert_allclose(value, expected[name], rtol=0, atol=tolerance, err_msg=name)
     assert dict(optimizer.nr_update) == dict(other.nr_update)
@@ -74,7 +74,7 @@ def test_an_update_goes_on_with_the_moments_that_an_optimizer_is_given(tiny_bert
         model, optimizer = ours(tiny_bert), Optimizer(0.01, beta1=0.9, beta2=0.99, use_averages=False)
         for number in range(4):
             vectors, backprop = model.begin_update(make_docs())
-            backprop([one * 0 + number - 1 for one in vectors])
+            backprop([vector * 0 + number - 1 for vector in vectors])
             if again and number == 2:
                 before, optimizer = optimizer, Optimizer(0.01, beta1=0.9, beta2=0.99, use_averages=False)
                 optimizer.nr_update.update(before.nr_update)
@@ -94,7 +94,7 @@ def test_half_weights_take_half_the_space_and_vectors_hardly_change(tiny_bert, t
     model.to_disk(tmp_path / "model")
     for _ in range(2):
         loaded = make_transformer("other").from_disk(tmp_path / "model")
-        assert {one.dtype for one in shim_of(loaded)._model.parameters()} == {torch.float32}
+        assert {parameter.dtype for parameter in shim_of(loaded)._model.parameters()} == {torch.float32}
         assert shim_of(loaded)._model.pooler.dense.bias[0] == 1e6
         saved.append(((tmp_path / "model").stat().st_size, np.concatenate(loaded.predict(make_docs()))))
         halve(model, tmp_path / "model")
@@ -103,7 +103,7 @@ def test_half_weights_take_half_the_space_and_vectors_hardly_change(tiny_bert, t
             np.concatenate(make_transformer("other").from_disk(tmp_path / "model").predict(make_docs())),
         )
     (whole, vectors), (half, rounded) = saved
-    tensors = 4 * sum(one.numel() for one in shim_of(model)._model.parameters())
+    tensors = 4 * sum(parameter.numel() for parameter in shim_of(model)._model.parameters())
     assert whole - half == pytest.approx(tensors / 2, rel=0.05)
     np.testing.assert_allclose(rounded, vectors, atol=0.02)
     assert np.abs(rounded - vectors).max() > 1e-5
@@ -111,7 +111,7 @@ def test_half_weights_take_half_the_space_and_vectors_hardly_change(tiny_bert, t
 
 def test_scaled_gradients_of_parts_are_unscaled_once_and_an_overflow_changes_nothing(tiny_bert, monkeypatch):
     """thinc's scaler works on the CPU as well, except for a check."""
-    monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
+    monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *args: tensor.mul_(self._scale))
     plain, scaled = ours(tiny_bert), ours(tiny_bert, grad_scaler_config={"enabled": True, "init_scale": 1024.0})
     for model in (plain, scaled):
         optimizer = Adam(0.01)
@@ -119,12 +119,12 @@ def test_scaled_gradients_of_parts_are_unscaled_once_and_an_overflow_changes_not
             for docs in (make_docs()[:3], make_docs()[3:]):
                 vectors, backprop = model.begin_update(docs)
                 # In the second step, a gradient is infinite.
-                backprop([one * 0 + (np.inf if number == 1 and model is scaled else 1) for one in vectors])
+                backprop([vector * 0 + (np.inf if number == 1 and model is scaled else 1) for vector in vectors])
             if number != 1 or model is scaled:
                 model.finish_update(optimizer)
-            for one in shim_of(model)._model.parameters():
-                assert one.grad is None or number == 1 or not one.grad.any()
-                one.grad = None
+            for parameter in shim_of(model)._model.parameters():
+                assert parameter.grad is None or number == 1 or not parameter.grad.any()
+                parameter.grad = None
     for name, value in parameters(scaled).items():
         np.testing.assert_allclose(value, parameters(plain)[name], rtol=1e-4, atol=1e-5, err_msg=name)
     assert shim_of(scaled)._grad_scaler._scale.item() == 512
@@ -143,8 +143,8 @@ def test_updates_keep_no_memory(steps, averages, tiny_bert):
             if steps > 300:
                 vectors, backprop = model.begin_update(make_docs()[:1])
                 backprop(vectors)
-            for one in tensors:
-                one.grad = torch.zeros_like(one) if one.grad is None else one.grad
+            for tensor in tensors:
+                tensor.grad = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
             model.finish_update(optimizer)
             if number % 50 == 49:
                 parallel.trim_heap()  # as a training does

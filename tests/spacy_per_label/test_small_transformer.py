@@ -33,46 +33,46 @@ def make_tokenizer(kind: str) -> Any:
 
     if kind == "roberta":
         special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-        made = Tokenizer(models.BPE())
-        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        made.decoder = decoders.ByteLevel()
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
         alphabet = pre_tokenizers.ByteLevel.alphabet()
-        made.train_from_iterator(
+        tokenizer.train_from_iterator(
             WORDS * 5, trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=alphabet)
         )
     elif kind == "xlm-roberta":
         special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-        made = Tokenizer(models.Unigram())
-        made.pre_tokenizer = pre_tokenizers.Metaspace()
+        tokenizer = Tokenizer(models.Unigram())
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
         trainer = trainers.UnigramTrainer(vocab_size=150, special_tokens=special, unk_token="<unk>")
-        made.train_from_iterator(WORDS * 5, trainer)
+        tokenizer.train_from_iterator(WORDS * 5, trainer)
     else:
         special = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]
-        made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-        made.normalizer = normalizers.BertNormalizer()
-        made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        made.train_from_iterator(WORDS * 5, trainers.WordPieceTrainer(vocab_size=120, special_tokens=special))
+        tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        tokenizer.normalizer = normalizers.BertNormalizer()
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.train_from_iterator(WORDS * 5, trainers.WordPieceTrainer(vocab_size=120, special_tokens=special))
     begin, _, end, *_ = special
-    pairs = [(token, made.token_to_id(token)) for token in (begin, end)]
-    made.post_processor = processors.TemplateProcessing(single=f"{begin} $A {end}", special_tokens=pairs)
-    made.enable_truncation(8)
-    made.enable_padding(length=8)
-    return made
+    pairs = [(token, tokenizer.token_to_id(token)) for token in (begin, end)]
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"{begin} $A {end}", special_tokens=pairs)
+    tokenizer.enable_truncation(8)
+    tokenizer.enable_padding(length=8)
+    return tokenizer
 
 
-def save_transformer(folder: Path, kind: str, **given: Any) -> Path:
+def save_transformer(folder: Path, kind: str, **args: Any) -> Path:
     config_of, model_of, options = FAMILIES[kind]
-    made = make_tokenizer(kind)
+    tokenizer = make_tokenizer(kind)
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
     if kind == "distilbert":
         sizes = {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4}
     torch.manual_seed(1)
-    config = config_of(vocab_size=made.get_vocab_size(), pad_token_id=1, **sizes, **options, **given)
+    config = config_of(vocab_size=tokenizer.get_vocab_size(), pad_token_id=1, **sizes, **options, **args)
     model = model_of(config)
     for parameter in model.parameters():  # as initialized, biases are zeros, and scales ones
         parameter.data += 0.1 * torch.randn(parameter.shape)
     model.save_pretrained(folder)
-    made.save(str(folder / "tokenizer.json"))
+    tokenizer.save(str(folder / "tokenizer.json"))
     return folder
 
 
@@ -103,14 +103,14 @@ def torch_vectors(folder: Path, docs: list[Doc], activation: str = TANH, layers:
     if written["pre_tokenizer"]["type"] == "ByteLevel":
         written["pre_tokenizer"]["add_prefix_space"] = True
     tokenizer = Tokenizer.from_str(json.dumps(written))
-    found = []
+    means = []
     for doc in docs:
         encoded = tokenizer.encode([token.text for token in doc], is_pretokenized=True)
         hidden = reference(input_ids=torch.tensor([encoded.ids]), output_hidden_states=True).hidden_states[layers][0]
         owners = torch.tensor([-1 if word is None else word for word in encoded.word_ids])
         rows = [hidden[owners == number] for number in range(len(doc))]
-        found.append(torch.stack([row.mean(0) if len(row) else torch.zeros(hidden.shape[1]) for row in rows]))
-    return found, reference
+        means.append(torch.stack([row.mean(0) if len(row) else torch.zeros(hidden.shape[1]) for row in rows]))
+    return means, reference
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
@@ -118,12 +118,16 @@ def test_vectors_and_gradients_are_pytorchs(folders, kind):
     model, docs = make(folders[kind]), [Doc(NLP.vocab, WORDS[:count]) for count in (13, 1, 5)]
     expected, reference = torch_vectors(folders[kind], docs)
     vectors, backprop = model.begin_update(docs)
-    gradients = [np.random.default_rng(n).normal(size=one.shape).astype("float32") for n, one in enumerate(vectors)]
-    torch.autograd.backward(expected, [torch.tensor(one) for one in gradients])
+    gradients = [
+        np.random.default_rng(n).normal(size=vector.shape).astype("float32") for n, vector in enumerate(vectors)
+    ]
+    torch.autograd.backward(expected, [torch.tensor(gradient) for gradient in gradients])
     backprop(gradients)
     for one, other in zip(vectors, expected, strict=True):
         np.testing.assert_allclose(one, other.detach(), atol=1e-5)
-    theirs = {name: one.grad.numpy() for name, one in reference.named_parameters() if one.grad is not None}
+    theirs = {
+        name: parameter.grad.numpy() for name, parameter in reference.named_parameters() if parameter.grad is not None
+    }
     ours = {name: model.get_grad(name) for name in model.param_names if model.has_grad(name)}
     assert len(ours) == 2 * 12
     compared = {
@@ -132,10 +136,10 @@ def test_vectors_and_gradients_are_pytorchs(folders, kind):
         "0.up_b": ("layer.0.intermediate.dense.bias", "layer.0.ffn.lin1.bias"),
     }
     for name, ends in compared.items():
-        [other] = [theirs[one] for one in theirs if one.endswith(ends)]
+        [other] = [theirs[parameter] for parameter in theirs if parameter.endswith(ends)]
         np.testing.assert_allclose(ours[name], other.T, atol=1e-4)
     queries = ("layer.0.attention.self.query.weight", "layer.0.attention.q_lin.weight")
-    [query] = [theirs[one] for one in theirs if one.endswith(queries)]
+    [query] = [theirs[parameter] for parameter in theirs if parameter.endswith(queries)]
     np.testing.assert_allclose(ours["0.qkv_W"][:, :32], query.T, atol=1e-4)
 
 

@@ -58,7 +58,7 @@ def gradients(model: Model) -> list[np.ndarray]:
     """Return the gradients of the highest layer's biases, which have one shape in all backends."""
     vectors, backprop = model.begin_update(make_docs())
     rng = np.random.default_rng(0)
-    backprop([rng.normal(size=one.shape).astype("float32") for one in vectors])
+    backprop([rng.normal(size=vector.shape).astype("float32") for vector in vectors])
     if model.param_names:
         return [model.get_grad(f"1.{name}") for name in ("up_b", "down_b", "norm2_b")]
     tensors = dict(model.shims[0]._model.named_parameters())  # type: ignore[attr-defined]
@@ -108,7 +108,7 @@ def test_layers_that_are_not_kept_are_not_saved(make, tiny_bert, half):
         whole.shims[0].halve()
         cut.shims[0].halve()
     reference = transformers.AutoModel.from_pretrained(tiny_bert)
-    numbers = sum(one.numel() for name, one in reference.named_parameters() if "layer.1." in name)
+    numbers = sum(parameter.numel() for name, parameter in reference.named_parameters() if "layer.1." in name)
     saved = cut.to_bytes()
     assert len(saved) <= len(whole.to_bytes()) - (2 if half else 4) * numbers
     make_again = make_small_transformer if make is numpys else make_transformer
@@ -124,7 +124,7 @@ def test_a_pipeline_learns_finds_and_is_loaded_as_with_a_transformer_that_was_cu
     del reference.encoder.layer[1:]
     reference.config.num_hidden_layers = 1
     reference.save_pretrained(folder)
-    found = []
+    predictions = []
     for own in ({"name": str(tiny_bert), "layers": 1}, {"name": str(folder)}):
         nlp = spacy.blank("en")
         heads = {"@architectures": "spacy-per-label.Heads.v2", "tok2vec": transformer_block(make) | own}
@@ -136,14 +136,14 @@ def test_a_pipeline_learns_finds_and_is_loaded_as_with_a_transformer_that_was_cu
         for _ in range(30):
             ner.update([Example(nlp.make_doc(doc.text), doc)], sgd=optimizer)
         nlp.to_disk(tmp_path / "saved")
-        for one in (nlp, spacy.load(tmp_path / "saved")):
-            marked = one(doc.text)
+        for pipeline in (nlp, spacy.load(tmp_path / "saved")):
+            marked = pipeline(doc.text)
             spans = marked.spans["labels"]
-            found.append([(span.start, span.end, span.label_) for span in spans])
-            found[-1] += spans.attrs["scores"].tolist()
-    assert found[0][:2] == [(0, 1, "A"), (4, 5, "B")]
-    for other in found[1:]:
-        assert other == found[0]
+            predictions.append([(span.start, span.end, span.label_) for span in spans])
+            predictions[-1] += spans.attrs["scores"].tolist()
+    assert predictions[0][:2] == [(0, 1, "A"), (4, 5, "B")]
+    for other in predictions[1:]:
+        assert other == predictions[0]
 
 
 @BACKENDS
@@ -199,7 +199,7 @@ def test_prepared_texts_teach_what_their_examples_do_to_the_bit(make, tiny_bert)
         loss = ner.update(given, drop=0.2)["per_label"]
         [shim] = [shim for node in ner.model.walk() for shim in node.shims]
         tensors = () if make is numpys else shim._model.parameters()
-        of_bert = [one.grad.numpy().copy() for one in tensors if one.grad is not None]
+        of_bert = [tensor.grad.numpy().copy() for tensor in tensors if tensor.grad is not None]
         own = [node.get_grad(name).copy() for node in ner.model.walk() for name in node.grad_names]
         learned.append([np.array(loss), *own, *of_bert])
         for node in ner.model.walk():
@@ -219,11 +219,11 @@ def test_tables_are_copied_before_they_are_computed_and_weights_are_cast_once(ti
 
     model = ours(tiny_bert, mixed_precision=True)
     shim: Any = model.shims[0]
-    weights = {one.data_ptr() for one in shim._model.parameters()}
+    weights = {parameter.data_ptr() for parameter in shim._model.parameters()}
     order: list[str] = []
     copied, compute = type(shim)._copied, type(shim).begin_update
-    monkeypatch.setattr(type(shim), "_copied", lambda *given: (order.append("copy"), copied(*given))[1])
-    monkeypatch.setattr(type(shim), "begin_update", lambda *given: (order.append("compute"), compute(*given))[1])
+    monkeypatch.setattr(type(shim), "_copied", lambda *args: (order.append("copy"), copied(*args))[1])
+    monkeypatch.setattr(type(shim), "begin_update", lambda *args: (order.append("compute"), compute(*args))[1])
     monkeypatch.setattr("spacy_per_label.shim.HALF", ("cpu",))
     cast: Counter[int] = Counter()
 
@@ -249,11 +249,11 @@ def test_a_pipeline_that_an_earlier_version_saved_predicts_the_same_spans(name, 
     expected, nlp = json.loads((tmp_path / "expected.json").read_text(encoding="utf8")), spacy.load(tmp_path)
     alone = [nlp(text) for text in expected["texts"]]
     for doc, other, spans in zip(nlp.pipe(expected["texts"]), alone, expected["spans"], strict=True):
-        found, again = (one.spans["labels"] for one in (doc, other))
-        places = [(span.start, span.end, span.label_) for span in found]
+        groups, again = (predicted.spans["labels"] for predicted in (doc, other))
+        places = [(span.start, span.end, span.label_) for span in groups]
         assert places == [(start, end, label) for start, end, label, _ in spans]
         assert places == [(span.start, span.end, span.label_) for span in again]
-        np.testing.assert_allclose(found.attrs["scores"], [probability for *_, probability in spans], atol=1e-4)
+        np.testing.assert_allclose(groups.attrs["scores"], [probability for *_, probability in spans], atol=1e-4)
     nlp.to_disk(tmp_path / "again")
     size, before = ((folder / "ner/model").stat().st_size for folder in (tmp_path / "again", tmp_path))
     assert size == pytest.approx(before, rel=0.05)  # in half precision again

@@ -61,15 +61,15 @@ def cells_of(lengths: list[int], cuts: tuple[int, ...]) -> int:
 def test_rows_are_split_into_the_tables_that_have_the_fewest_cells(seed):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 200, 9) if seed % 3 else rng.integers(1, 4, 9) * 50
-    found = split_rows(lengths)
-    assert sorted(np.concatenate(found).tolist()) == list(range(9))
-    assert all(rows.tolist() == sorted(rows.tolist()) for rows in found)
-    cells = [len(rows) * int(lengths[rows].max()) for rows in found]
+    tables = split_rows(lengths)
+    assert sorted(np.concatenate(tables).tolist()) == list(range(9))
+    assert all(rows.tolist() == sorted(rows.tolist()) for rows in tables)
+    cells = [len(rows) * int(lengths[rows].max()) for rows in tables]
     row_lengths = sorted(lengths.tolist())
     best = [min(cells_of(row_lengths, cuts) for cuts in combinations(range(1, 9), more)) for more in range(MAX_TABLES)]
     enough = [number for number, fewest in enumerate(best, 1) if lengths.sum() >= (1 - MAX_PADDING) * fewest]
-    assert len(found) == (enough[0] if enough else MAX_TABLES)
-    assert sum(cells) == best[len(found) - 1]
+    assert len(tables) == (enough[0] if enough else MAX_TABLES)
+    assert sum(cells) == best[len(tables) - 1]
 
 
 def test_windows_of_many_lengths_are_hardly_padded_and_each_wordpiece_has_its_cell(tokenizer):

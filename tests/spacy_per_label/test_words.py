@@ -54,7 +54,7 @@ def test_the_gradient_is_that_of_finite_differences(nlp, embed):
     docs = [nlp.make_doc(text) for text in TEXTS]
     rng = np.random.default_rng(0)
     vectors, backprop = embed.begin_update(docs)
-    weights = [rng.normal(size=one.shape).astype("f") for one in vectors]
+    weights = [rng.normal(size=vector.shape).astype("f") for vector in vectors]
     backprop(weights)
     gradient, table = embed.get_grad("E"), embed.get_param("E").copy()
 

@@ -89,9 +89,9 @@ def test_gold_and_raw_texts_are_mixed_in_the_order_of_keys_and_all_else_is_the_m
     keys = [key_of(doc) for doc in train_of(project)]
     assert keys == sorted(keys)
     for name in ("dev", "test", "labels", "tokenizer.json"):
-        each = [path.relative_to(merged) for path in [merged / name, *(merged / name).rglob("*")] if path.is_file()]
-        assert each
-        assert all((own / path).read_bytes() == (merged / path).read_bytes() for path in each)
+        paths = [path.relative_to(merged) for path in [merged / name, *(merged / name).rglob("*")] if path.is_file()]
+        assert paths
+        assert all((own / path).read_bytes() == (merged / path).read_bytes() for path in paths)
     counts = read_manifest(own).splits["train"]
     assert (counts.texts, counts.words) == (len(keys), sum(map(len, train_of(project))))
 
@@ -151,15 +151,15 @@ def test_where_train_is_complete_a_teacher_must_know_all_labels(project, coverag
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [([], "assets/raw: no .txt or .jsonl file; put some there"), ([LEAKS["in train"]], "no text is left (1 in train)")],
 )
-def test_a_project_without_raw_texts_is_told_where_they_go(project, rows, said):
+def test_a_project_without_raw_texts_is_told_where_they_go(project, rows, message):
     for file in (project / "assets/raw").rglob("*.jsonl"):
         file.unlink()
     if rows:
         write_jsonl(project / "assets/raw/a.jsonl", [{"text": text} for text in rows])
-    assert said in " ".join(call(label_raw_cli, "student", status=1).split())
+    assert message in " ".join(call(label_raw_cli, "student", status=1).split())
 
 
 def test_a_teacher_without_a_label_of_the_corpus_is_refused(project):

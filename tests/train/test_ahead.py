@@ -33,7 +33,7 @@ def trained(tiny_bert, demo_corpus, tmp_path, monkeypatch):
         with monkeypatch.context() as patched:
             if ahead:
                 patched.setattr("labelwise.train.ahead.MIN_GPU_ID", -1)
-                patched.setattr(Language, "update", lambda *given, **options: pytest.fail("it makes Examples itself"))
+                patched.setattr(Language, "update", lambda *args, **options: pytest.fail("it makes Examples itself"))
             steps = {"eval_frequency": 2, "max_steps": 4} | steps
             log = log or (lambda message: None)
             result = train_in(tmp_path / name, corpus, with_bert(tiny_bert, **steps), GPU, log, resume=resume)
@@ -73,11 +73,11 @@ def test_the_end_of_the_process_is_an_error_from_which_training_resumes_to_the_s
     before, update = children(), loop.update_within_memory
     more = {"max_steps": 2 + AHEAD + 1}  # than those whose batches may be ready
 
-    def kill(training, *given):
+    def kill(training, *args):
         if training.state.step == 2:
             for pid in children() - before:
                 psutil.Process(pid).kill()
-        return update(training, *given)
+        return update(training, *args)
 
     with monkeypatch.context() as patched:
         patched.setattr(loop, "update_within_memory", kill)
@@ -105,7 +105,7 @@ def test_the_end_of_the_process_amid_a_batch_is_an_error_too(monkeypatch, tmp_pa
 def test_what_the_process_cannot_read_ends_training_with_its_error(trained, demo_corpus, tmp_path, monkeypatch):
     corpus = shutil.copytree(demo_corpus, tmp_path / "corpus")
 
-    def merge_meanwhile(*given):
+    def merge_meanwhile(*args):
         for file in (corpus / "train").glob("*.spacy"):
             file.write_bytes(b"of another merge")
 

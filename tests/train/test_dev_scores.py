@@ -34,10 +34,10 @@ def guess(doc: Doc) -> Doc:
 
 
 def gold(nlp, text: str) -> Doc:
-    found = nlp(text)
+    predicted = nlp(text)
     doc = nlp.make_doc(text)
-    ents = [Span(doc, ent.start, ent.end, ent.label_) for ent in found.ents if ent.label_ != "C" and ent.start % 4]
-    free = [token.i for token in found if not token.ent_type_ and token.i > 1]
+    ents = [Span(doc, ent.start, ent.end, ent.label_) for ent in predicted.ents if ent.label_ != "C" and ent.start % 4]
+    free = [token.i for token in predicted if not token.ent_type_ and token.i > 1]
     ents += [Span(doc, place, place + 1, "B") for place in free[:1]]
     hidden = [doc[0:2]] if not any(ent.start < 2 for ent in ents) else []
     doc.set_ents(ents, missing=hidden, default="outside")

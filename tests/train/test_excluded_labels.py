@@ -32,8 +32,10 @@ def text(number: int) -> str:
 
 
 def taught_by_questions(numbers: range) -> list[dict[str, Any]]:
-    asked = (((8, 12), "accept"), ((4, 7), "reject"))
-    return [task(text(n), span, label="LOC", answer=answer, _view_id="ner") for n in numbers for span, answer in asked]
+    answers = (((8, 12), "accept"), ((4, 7), "reject"))
+    return [
+        task(text(n), span, label="LOC", answer=answer, _view_id="ner") for n in numbers for span, answer in answers
+    ]
 
 
 class Project(NamedTuple):
@@ -51,7 +53,7 @@ def run_all(root: Path, corpus: Path) -> Project:
     load_config(CPU, STEPS_40, interpolate=False).to_disk(root / "configs/cpu.cfg")
     printed = [call(command, "cpu") for command in (train_cli, evaluate_cli, report_cli)]
     call(package_cli, "cpu")
-    return Project(root, *(" ".join(one.split()) for one in printed))
+    return Project(root, *(" ".join(output.split()) for output in printed))
 
 
 @pytest.fixture(scope="module")
@@ -112,20 +114,20 @@ def test_a_label_without_a_complete_text_is_left_out_and_every_output_says_why(c
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("cpu", ("no text in train is complete for a label", REMEDY)),
         ("ner", ("spaCy's ner can't learn from texts that aren't complete", "such as configs/cpu.cfg")),
     ],
 )
-def test_answers_of_ner_teach_alone_are_refused_before_training(merging, name, said, monkeypatch):
+def test_answers_of_ner_teach_alone_are_refused_before_training(merging, name, message, monkeypatch):
     for split in ("train", "dev"):
         merging.add(split, ["LOC"], taught_by_questions(range(20) if split == "train" else range(20, 30)), split=split)
     advice = words_of(merging.run().checks)
-    assert any("By default, training excludes this label." in one for one in advice)
+    assert any("By default, training excludes this label." in advice_line for advice_line in advice)
     monkeypatch.chdir(merging.root)
     shutil.copytree(ROOT / "configs", "configs")
     printed = " ".join(call(train_cli, name, "--max-steps", 1, status=1).split())
-    for one in said:
+    for one in message:
         assert one in printed
     assert not Path("training", name, "model-best").exists()

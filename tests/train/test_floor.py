@@ -44,7 +44,7 @@ def test_f_is_above_its_floor(corpus, floor, of_each, seed, tmp_path):
     train_in(tmp_path, tmp_path / "corpus", STEPS, seed=seed)
     scores = evaluate_pipeline(tmp_path / "model", tmp_path / "corpus/test").metrics.all_gold
     assert scores.f > floor
-    assert min(one.f for one in scores.labels.values() if one.support > 3) > of_each
+    assert min(score.f for score in scores.labels.values() if score.support > 3) > of_each
 
 
 @pytest.mark.long
@@ -55,4 +55,4 @@ def test_f_of_a_small_transformer_is_above_that_of_words_alone(tmp_path):
     train_in(tmp_path, tmp_path / "corpus", {"training.eval_frequency": 60}, ROOT / "configs/small.cfg", max_steps=60)
     scores = evaluate_pipeline(tmp_path / "model", tmp_path / "corpus/test").metrics.all_gold
     assert scores.f > 0.65
-    assert min(one.f for one in scores.labels.values() if one.support > 3) > 0.4
+    assert min(score.f for score in scores.labels.values() if score.support > 3) > 0.4

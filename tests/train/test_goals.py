@@ -31,22 +31,22 @@ def test_another_goal_takes_no_step_and_ends_with_the_same_bytes(demo_corpus, tm
     fresh = train_in(tmp_path / "fresh", demo_corpus, STEPS, config)
     first: dict[str, bytes] = {}
     for options in ({"config": CPU}, {"config": config}, {"config": CPU}):
-        told = train_in(tmp_path / "kept", demo_corpus, STEPS, resume=True, **options)
-        kept = files(tmp_path / "kept")
+        result = train_in(tmp_path / "kept", demo_corpus, STEPS, resume=True, **options)
+        files_before = files(tmp_path / "kept")
         if options["config"] is config:
-            assert kept == files(tmp_path / "fresh")
-            assert told.resumed == 60
+            assert files_before == files(tmp_path / "fresh")
+            assert result.resumed == 60
             saved = Config().from_disk(tmp_path / "kept/model/config.cfg")["labelwise"]
             assert (saved["recall"], saved["precision"]) == (goals["recall"], goals["precision"])
         else:
-            first = first if told.resumed else kept
-            assert kept == first
+            first = first if result.resumed else files_before
+            assert files_before == first
         assert find_edited(tmp_path / "kept/model", list_digests(tmp_path / "kept/model")) == []
-        monkeypatch.setattr(Language, "update", lambda *given, **options: pytest.fail("a step was taken"))
+        monkeypatch.setattr(Language, "update", lambda *args, **options: pytest.fail("a step was taken"))
     with pytest.raises(pytest.fail.Exception, match="a step was taken"):
         train_in(tmp_path / "kept", demo_corpus, STEPS, CPU, resume=True)
     points = json.loads((tmp_path / "fresh/model/ner/cfg").read_text())["points"]
-    assert {label for label, one in points.items() if one["figure"] == "recall"} == {"PERSON"}
+    assert {label for label, point in points.items() if point["figure"] == "recall"} == {"PERSON"}
     assert fresh.points == points
     nlp = spacy.load(tmp_path / "fresh/model")
     assert points.keys() == {*nlp.get_pipe("ner").labels}
@@ -58,7 +58,7 @@ def test_another_goal_takes_no_step_and_ends_with_the_same_bytes(demo_corpus, tm
             goal = goals["recall"]["PERSON"] if label == "PERSON" else goals["precision"]
             assert (aimed.figure, aimed.goal) == (point["figure"], goal), "as it was written"
             assert aimed.low is None or 0 <= aimed.low <= aimed.value <= aimed.high <= 1
-    reached = {label for label, one in points.items() if one["bound"] >= one["goal"]}
+    reached = {label for label, point in points.items() if point["bound"] >= point["goal"]}
     assert reached
     shared = [*points.values()]  # by labels with few spans, whose bound is that of all of them
     alone = [label for label in reached if shared.count(points[label]) == 1]

@@ -32,7 +32,7 @@ def test_each_precision_trains_and_what_it_saves_loads_on_gpu_and_cpu(demo_corpu
 
 def test_training_goes_on_from_a_checkpoint(demo_corpus, tiny_bert, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("labelwise.train.train_pipeline.write_seen", lambda *given: 1 / 0)
+        patch.setattr("labelwise.train.train_pipeline.write_seen", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU, gpu_id=0)
     assert train_in(tmp_path, demo_corpus, with_bert(tiny_bert), GPU, gpu_id=0, resume=True).resumed == 4

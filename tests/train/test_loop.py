@@ -35,28 +35,28 @@ def make_texts(lengths: list[int]) -> list[str]:
 @given(LENGTHS, st.integers(1, 4), st.integers(0, 60))
 def test_parts_have_every_text_once_and_no_more_words_than_they_may(lengths, parts, most):
     texts = make_texts(lengths)
-    found = sub_batches(texts, parts, most)
-    assert [text for part in found for text in part] == texts
+    batches = sub_batches(texts, parts, most)
+    assert [text for part in batches for text in part] == texts
     limit = min(most or 10**9, -(-sum(lengths) // parts))
-    assert all(sum(map(len, part)) <= limit for part in found if len(part) > 1)
-    assert all(sum(map(len, [*one, other[0]])) > limit for one, other in pairwise(found)), "no cut without need"
+    assert all(sum(map(len, part)) <= limit for part in batches if len(part) > 1)
+    assert all(sum(map(len, [*one, other[0]])) > limit for one, other in pairwise(batches)), "no cut without need"
 
 
 def test_batches_are_those_of_each_epoch_from_any_place_on(demo_corpus):
     batcher = configure_minibatch_by_words(size=300, tolerance=0.2, discard_oversize=False)
 
-    def read(*given: int) -> list[tuple[int, int, list[str]]]:
-        batches = read_batches(PartitionedCorpus(demo_corpus / "train", shuffle=True), batcher, *given)
+    def read(*args: int) -> list[tuple[int, int, list[str]]]:
+        batches = read_batches(PartitionedCorpus(demo_corpus / "train", shuffle=True), batcher, *args)
         return [(epoch, number, [doc.text for doc in texts]) for epoch, number, _, texts in islice(batches, 30)]
 
     whole = read(3)
-    each = len(whole) // 3
-    assert each > 2
-    assert [place[:2] for place in whole] == [(epoch, number) for epoch in range(3) for number in range(1, each + 1)]
+    batches = len(whole) // 3
+    assert batches > 2
+    assert [place[:2] for place in whole] == [(epoch, number) for epoch in range(3) for number in range(1, batches + 1)]
     epochs = [sorted(text for at, _, texts in whole if at == epoch for text in texts) for epoch in range(3)]
     assert epochs[0] == epochs[1] == epochs[2]
     for skip in range(len(whole)):
-        assert read(3, *divmod(skip, each)) == whole[skip:]
+        assert read(3, *divmod(skip, batches)) == whole[skip:]
     assert len(read(-1)) == 30
 
 
@@ -136,11 +136,11 @@ def test_the_last_step_is_always_evaluated(demo_corpus, tmp_path, ending, evalua
 
 @pytest.mark.parametrize(("own", "steps"), [(JUMPING, 33), (UNSCORED, 6)], ids=["scores jump", "all are 0"])
 def test_the_best_pipeline_is_kept_and_of_equals_the_last(own, steps, demo_corpus, tmp_path):
-    each = {**STEPS, "training.eval_frequency": 3, "training.max_steps": steps, **own}
-    scores = train_in(tmp_path / "whole", demo_corpus, each).state.scores
+    overrides = {**STEPS, "training.eval_frequency": 3, "training.max_steps": steps, **own}
+    scores = train_in(tmp_path / "whole", demo_corpus, overrides).state.scores
     best = max(range(len(scores)), key=lambda number: (scores[number], number))
     end = {"training.max_steps": 3 * (best + 1), "training.eval_frequency": 3 * (best + 1)}
-    train_in(tmp_path / "short", demo_corpus, {**each, **end})
+    train_in(tmp_path / "short", demo_corpus, {**overrides, **end})
     one, other = (files(tmp_path / name)["model/tok2vec/model"] for name in ("whole", "short"))
     assert one == other
 

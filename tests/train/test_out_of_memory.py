@@ -78,7 +78,7 @@ def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
     fail_beyond(150, monkeypatch, rank)
     told: list[str] = []
     trained = train_in(tmp_path, demo_corpus, WHOLE, workers=workers, log=told.append)
-    told = [one for one in told if "out of memory in" in one and "words; retrying with" in one]
+    told = [message for message in told if "out of memory in" in message and "words; retrying with" in message]
     assert told[-1].endswith(f"retrying with {trained.state.sub_batch:,}")
     one, other = (np.array(curve(each, "loss_ner", "score")).astype(float) for each in (folder, tmp_path))
     np.testing.assert_allclose(other, one, rtol=1e-3, atol=0.02)
@@ -99,9 +99,9 @@ def test_the_same_words_are_tried_once_more_when_pools_are_freed(accumulate, dem
     monkeypatch.setattr(Language, "update", update)
     pool = SimpleNamespace(free_all_blocks=lambda: freed.append(1))
     monkeypatch.setitem(context_pools.get(), "a pool", pool)
-    told: list[str] = []
-    trained = train_in(tmp_path / "again", demo_corpus, overrides, log=told.append)
-    assert [one for one in told if "out of memory" in one] == []
+    messages: list[str] = []
+    trained = train_in(tmp_path / "again", demo_corpus, overrides, log=messages.append)
+    assert [message for message in messages if "out of memory" in message] == []
     assert (trained.state.sub_batch, freed) == (0, [1])
     assert tries[0] == tries[1]
     assert files(tmp_path / "again" / "model") == files(tmp_path / "whole" / "model")
@@ -156,7 +156,7 @@ def test_parts_of_a_batch_teach_what_it_does_as_a_whole_where_a_scaler_unscales_
     demo_corpus, tiny_bert, tmp_path, monkeypatch
 ):
     """thinc's scaler works on the CPU as well, except for a check."""
-    monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
+    monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *args: tensor.mul_(self._scale))
     options = {"dropout": 0.0, "max_steps": 4, "optimizer.learn_rate.initial_rate": 0.002}
     scaled = {"components.ner.model.tok2vec.grad_scaler_config": {"enabled": True}}
     learned = []

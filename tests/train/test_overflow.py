@@ -25,8 +25,8 @@ def overflow_in(steps: range, monkeypatch, rank: int = 0) -> None:
     """Make a rank's loss NaN in some updates, counted from 0."""
     first, calls = os.getpid(), iter(range(10**6))
 
-    def overflowed(*given):
-        loss, gradient = LOSS(*given)
+    def overflowed(*args):
+        loss, gradient = LOSS(*args)
         here = (os.getpid() == first) == (rank == 0)
         return (np.inf, gradient * np.nan) if next(calls) in steps and here else (loss, gradient)
 
@@ -37,20 +37,20 @@ def overflow_in(steps: range, monkeypatch, rank: int = 0) -> None:
 def test_a_step_that_overflows_in_a_rank_is_skipped_in_all_and_said(workers, rank, demo_corpus, tmp_path, monkeypatch):
     overflow_in(range(2, 4), monkeypatch, rank)
     parameters: list[list[Any]] = []
-    is_over, told = loop.is_over, list[str]()
+    is_over, messages = loop.is_over, list[str]()
 
     def watch(training):
-        every = training.ranks.all_gather_object([one.get() for one in training.parameters])
+        every = training.ranks.all_gather_object([parameter.get() for parameter in training.parameters])
         assert all(np.array_equal(*pair) for other in every for pair in zip(other, every[0], strict=True))
         parameters.append(every[0])
         return is_over(training)
 
     monkeypatch.setattr(loop, "is_over", watch)
-    trained = train_in(tmp_path, demo_corpus, workers=workers, log=told.append)
+    trained = train_in(tmp_path, demo_corpus, workers=workers, log=messages.append)
     same = [all(map(np.array_equal, *two)) for two in pairwise(parameters)]
     assert same == [False, False, True, True, False, False, False]
-    assert "changed for this training" in told.pop(0)
-    assert told == ["Step 2: the loss isn't a finite number; the step is skipped, 1 so far"]
+    assert "changed for this training" in messages.pop(0)
+    assert messages == ["Step 2: the loss isn't a finite number; the step is skipped, 1 so far"]
     assert (trained.state.skipped, trained.state.skipped_in_a_row, trained.state.step) == (2, 0, 6)
     assert all(float(loss) > 0 for (loss,) in curve(tmp_path, "loss_ner"))
     saved = find_parameters(spacy.load(tmp_path / "model"))
@@ -59,7 +59,7 @@ def test_a_step_that_overflows_in_a_rank_is_skipped_in_all_and_said(workers, ran
 
 def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(updates, "MAX_SKIPPED_STEPS", 3)
-    monkeypatch.setattr("labelwise.train.logger.Bar", lambda *given: bar)
+    monkeypatch.setattr("labelwise.train.logger.Bar", lambda *args: bar)
     bar = Mock()
     overflow_in(range(2, 10), monkeypatch)
     with pytest.raises(
@@ -84,7 +84,7 @@ def test_steps_that_were_skipped_are_counted_on_after_a_restart(demo_corpus, tmp
     train_in(tmp_path / "whole", demo_corpus)
     overflow_in(range(1, 2), monkeypatch)
     with monkeypatch.context() as patched:
-        patched.setattr("labelwise.train.train_pipeline.write_seen", lambda *given: 1 / 0)
+        patched.setattr("labelwise.train.train_pipeline.write_seen", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_in(tmp_path / "failed", demo_corpus, STEPS)
     assert train_in(tmp_path / "failed", demo_corpus, resume=True).state.skipped == 1

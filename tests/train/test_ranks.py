@@ -37,22 +37,22 @@ def test_ranks_give_each_other_values_and_sums_to_the_bit(count):
 
     def work(ranks):
         rng = np.random.default_rng(ranks.rank)
-        told = []
+        gathered = []
         for _ in range(3):
             arrays = [rng.normal(size=size).astype("float32") for size in sizes]
             sums = [array.copy() for array in arrays]
             ranks.all_reduce(sums)
-            told.append((ranks.rank, arrays, sums))
-        return ranks.all_gather_object(told)
+            gathered.append((ranks.rank, arrays, sums))
+        return ranks.all_gather_object(gathered)
 
     with start_ranks(count, 709, work) as ranks:
         all_told = work(ranks)
-    assert [[rank for rank, _, _ in told] for told in all_told] == [[rank] * 3 for rank in range(count)]
+    assert [[rank for rank, _, _ in gathered] for gathered in all_told] == [[rank] * 3 for rank in range(count)]
     for turn in range(3):
         for number in range(len(sizes)):
-            expected = sum(told[turn][1][number].astype("float64") for told in all_told)
-            sums = [told[turn][2][number] for told in all_told]
-            assert all(np.array_equal(one, sums[0]) for one in sums)
+            expected = sum(gathered[turn][1][number].astype("float64") for gathered in all_told)
+            sums = [gathered[turn][2][number] for gathered in all_told]
+            assert all(np.array_equal(total, sums[0]) for total in sums)
             assert sums[0] == pytest.approx(expected, rel=1e-5, abs=1e-6)
             assert sums[0].shape == sizes[number]
 
@@ -92,11 +92,11 @@ KILLED = r"a process of the training was killed.*workers in project"
 
 @pytest.mark.guarantee("ranks")
 @pytest.mark.parametrize(
-    ("count", "follow", "said"), [(3, die, KILLED), (3, die_in_a_sum, KILLED), (2, fail, "too long")]
+    ("count", "follow", "message"), [(3, die, KILLED), (3, die_in_a_sum, KILLED), (2, fail, "too long")]
 )
-def test_a_rank_that_ends_ends_all_and_why_is_said(count, follow, said):
+def test_a_rank_that_ends_ends_all_and_why_is_said(count, follow, message):
     before = children()
-    with pytest.raises(InputError, match=said), start_ranks(count, 1, follow) as ranks:
+    with pytest.raises(InputError, match=message), start_ranks(count, 1, follow) as ranks:
         follow(ranks)
     assert children() == before
     with pytest.raises(FileNotFoundError):
@@ -121,8 +121,8 @@ def test_a_gradient_that_one_rank_has_is_given_to_all():
         if ranks.rank == 1:
             slots[0].gradient()[...] = 3
         sum_gradients(slots, ranks)
-        found = [(slot.has_gradient(), float(slot.gradient().sum()) / slot.get().size) for slot in slots]
-        return ranks.all_gather_object(found)
+        gradients = [(slot.has_gradient(), float(slot.gradient().sum()) / slot.get().size) for slot in slots]
+        return ranks.all_gather_object(gradients)
 
     with start_ranks(2, size, work) as ranks:
         one, other = work(ranks)
@@ -142,8 +142,10 @@ def compared(monkeypatch) -> list[bool]:
     is_over = loop.is_over
 
     def compare(training):
-        told = training.ranks.all_gather_object([parameter.get() for parameter in training.parameters])
-        equal.append(all(np.array_equal(*pair) for one in told for pair in zip(one, told[0], strict=True)))
+        parameters = training.ranks.all_gather_object([parameter.get() for parameter in training.parameters])
+        equal.append(
+            all(np.array_equal(*pair) for values in parameters for pair in zip(values, parameters[0], strict=True))
+        )
         return is_over(training)
 
     monkeypatch.setattr(loop, "is_over", compare)
@@ -233,10 +235,10 @@ def test_a_killed_training_goes_on_with_either_number_of_processes(workers, alon
     overrides = {**EXACT, "training.dropout": 0.1} if workers == 2 else EXACT
     first, update = os.getpid(), loop.update_within_memory
 
-    def killed(training, *given):
+    def killed(training, *args):
         if training.state.step == 2 and os.getpid() != first:
             os.kill(os.getpid(), signal.SIGKILL)
-        return update(training, *given)
+        return update(training, *args)
 
     with monkeypatch.context() as patched:
         patched.setattr(loop, "update_within_memory", killed)
@@ -323,9 +325,9 @@ def launch(folder: Path, corpus: Path, kind: str, overrides: dict):
     (folder / "configs").mkdir(exist_ok=True)
     load_config(GPU, overrides).to_disk(folder / "configs/tiny.cfg")
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    given = ["child.py", kind, "tiny", "--corpus", corpus, "--gpu-id", -1, "--resume"]
+    arguments = ["child.py", kind, "tiny", "--corpus", corpus, "--gpu-id", -1, "--resume"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, *launcher, *map(str, given)]
+    command = [sys.executable, *launcher, *map(str, arguments)]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 

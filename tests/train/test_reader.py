@@ -130,11 +130,11 @@ def test_where_the_merge_takes_unmarked_for_outside_texts_of_train_are_complete_
         merging.add(f"A {split}", ["A"], [task(f"Ann left in {split}.", (0, 3))], split=split)
         merging.add(f"B {split}", ["B"], [task(f"She met Bob in {split}.", (8, 11, "B"))], split=split)
     merging.run(policies=Policies(coverage=coverage))
-    found = {}
+    counts = {}
     for split in ("train", "dev"):
         texts = PartitionedCorpus(merging.root / "corpus" / split).texts()
-        found[split] = sorted(label for text in texts for label in text.annotation.uncovered)
-    assert found == {"train": [] if coverage == "outside" else ["A", "B"], "dev": ["A", "B"]}
+        counts[split] = sorted(label for text in texts for label in text.annotation.uncovered)
+    assert counts == {"train": [] if coverage == "outside" else ["A", "B"], "dev": ["A", "B"]}
 
 
 @pytest.mark.parametrize(

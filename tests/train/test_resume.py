@@ -36,7 +36,7 @@ OVER = "Starting over, because the config, the corpus, the device, code or packa
 
 
 def wait_for_checkpoint() -> None:
-    savers = [one for one in gc.get_objects() if type(one) is CheckpointSaver]
+    savers = [value for value in gc.get_objects() if type(value) is CheckpointSaver]
     assert savers
     for saver in savers:
         saver.wait()
@@ -48,13 +48,13 @@ def kill_in(folder: Path, corpus: Path, overrides: dict, config: Path, at: int) 
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
         assert not (folder / "model").exists()
         return
-    left, update = iter(range(at - 1)), Language.update
+    updates, update = iter(range(at - 1)), Language.update
 
-    def killed(*given, **options):
-        if next(left, None) is None:
+    def killed(*args, **options):
+        if next(updates, None) is None:
             wait_for_checkpoint()
             os.kill(os.getpid(), signal.SIGKILL)
-        return update(*given, **options)
+        return update(*args, **options)
 
     try:
         Language.update = killed
@@ -114,9 +114,9 @@ def test_a_checkpoint_is_of_its_step_though_training_goes_on_while_it_is_saved(r
                 wait_for_checkpoint()
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        def wait(*given, **arrays):
+        def wait(*args, **arrays):
             assert updated.wait(60)
-            savez(*given, **arrays)
+            savez(*args, **arrays)
 
         try:
             steps: list[int] = []
@@ -143,7 +143,7 @@ def test_the_best_pipeline_is_serialized_once_and_written_while_training_goes_on
     monkeypatch.setattr(CheckpointSaver, "_write", late)
     monkeypatch.setattr(Model, "to_bytes", lambda self: (serialized.append(1), to_bytes(self))[1])
     train_in(tmp_path, demo_corpus)
-    better = [one for one in seen if one[2]]
+    better = [step for step in seen if step[2]]
     assert better
     assert all(one == (False, True, [("tok2vec", "model"), ("ner", "model")]) for one in better)
     assert len(serialized) == 2 * len(better)
@@ -151,11 +151,11 @@ def test_the_best_pipeline_is_serialized_once_and_written_while_training_goes_on
 
 def test_all_that_is_saved_is_restored(demo_corpus, tiny_bert, tmp_path, monkeypatch):
     """thinc's gradient scaler works on the CPU as well, except for a check."""
-    monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *given: tensor.mul_(self._scale))
+    monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *args: tensor.mul_(self._scale))
     scaled = {"components.ner.model.tok2vec.grad_scaler_config": {"enabled": True, "init_scale": 64.0}}
-    wanted = TrainingConfig(GPU, demo_corpus, overrides=with_bert(tiny_bert) | scaled)
+    config = TrainingConfig(GPU, demo_corpus, overrides=with_bert(tiny_bert) | scaled)
     one, other = (
-        Training(wanted, make_pipeline(wanted, read_settings(wanted)), checkpoint=tmp_path / "saved") for _ in range(2)
+        Training(config, make_pipeline(config, read_settings(config)), checkpoint=tmp_path / "saved") for _ in range(2)
     )
     list(islice(loop.train_while_improving(one), 3))
     one.folder, one.curve = tmp_path / "best", tmp_path / "curve.tsv"
@@ -186,7 +186,7 @@ def test_a_checkpoint_that_cannot_be_saved_ends_training(demo_corpus, tmp_path, 
 def stopped(folder: Path, monkeypatch, corpus: Path, overrides: dict = STEPS) -> None:
     """Train almost to the end: a checkpoint is left."""
 
-    def broken(*given):
+    def broken(*args):
         raise OSError("the disk")
 
     with monkeypatch.context() as patched:
@@ -201,7 +201,7 @@ def test_training_that_failed_after_its_last_step_only_finishes(demo_corpus, tmp
     train_in(tmp_path / "whole", demo_corpus, overrides)
     stopped(tmp_path / "failed", monkeypatch, demo_corpus, overrides)
     with monkeypatch.context() as patched:
-        patched.setattr(Language, "update", lambda *given, **options: pytest.fail("a step was taken"))
+        patched.setattr(Language, "update", lambda *args, **options: pytest.fail("a step was taken"))
         assert train_in(tmp_path / "failed", demo_corpus, overrides, resume=True).resumed == last
     assert files(tmp_path / "failed") == files(tmp_path / "whole")
 
@@ -256,9 +256,9 @@ def test_a_training_ends_when_its_corpus_is_merged_anew_and_is_not_resumed(demo_
             merge_data([demo_corpus.parent / "tasks/datasets.yml"], corpus, settings)
         return texts(self)
 
-    def train_again(told: list[str]):
+    def train_again(messages: list[str]):
         overrides = {**STEPS, "training.max_steps": 12, "training.eval_frequency": 4}
-        return train_in(tmp_path / "out", corpus, overrides, workers=workers, resume=True, log=told.append)
+        return train_in(tmp_path / "out", corpus, overrides, workers=workers, resume=True, log=messages.append)
 
     with monkeypatch.context() as patched:
         patched.setattr(PartitionedCorpus, "texts", merge_meanwhile)
@@ -266,6 +266,6 @@ def test_a_training_ends_when_its_corpus_is_merged_anew_and_is_not_resumed(demo_
             train_again([])
     assert saved.is_dir()
     assert not (tmp_path / "out/model").exists()
-    told: list[str] = []
-    assert train_again(told)
-    assert [one.startswith(OVER) for one in told if "changed for this training" not in one] == [True]
+    messages: list[str] = []
+    assert train_again(messages)
+    assert [message.startswith(OVER) for message in messages if "changed for this training" not in message] == [True]

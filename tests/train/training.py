@@ -31,9 +31,9 @@ def train_in(
     **options: Any,
 ) -> TrainResult | None:
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = TrainingConfig(config, corpus, overrides=overrides, **options)
+    recipe = TrainingConfig(config, corpus, overrides=overrides, **options)
     gc.freeze()  # a training collects garbage first, and pytest has much that is none; at its end, it unfreezes all
-    return train_pipeline(wanted, folder / "model", folder / "curve.tsv", resources=resources, log=log)
+    return train_pipeline(recipe, folder / "model", folder / "curve.tsv", resources=resources, log=log)
 
 
 def curve(folder: Path, *columns: str) -> list[list[str]]:

@@ -16,7 +16,7 @@ def teach(root: Path, corpus: Path, name: str = "cpu", steps: int = 30) -> Path:
     fix_random_seed(0)
     nlp = make_nlp(*read_tokenizer(corpus / "tokenizer.json"))
     nlp.add_pipe("per_label", name="ner")
-    stored = [doc for one in find_partitions(corpus / "train") for doc in read_stored_docs(one)]
+    stored = [doc for partition in find_partitions(corpus / "train") for doc in read_stored_docs(partition)]
     references = [make_reference(doc, nlp.vocab) for doc in stored]
     examples = [Example(nlp.make_doc(doc.text), doc) for doc in references]
     optimizer = nlp.initialize(lambda: examples)

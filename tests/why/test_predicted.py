@@ -26,7 +26,7 @@ TEXT = "Give him 5 mg Xanor ."
 
 
 def drug(words: str, **more: object) -> dict:
-    start = next(found.start() for found in re.finditer(r"[A-Z]\w+", words) if found.start())
+    start = next(match.start() for match in re.finditer(r"[A-Z]\w+", words) if match.start())
     return task(words, (start, start + len(re.match(r"\w+", words[start:])[0])), label="DRUG", **more)
 
 
@@ -55,8 +55,8 @@ def _here(project, monkeypatch) -> None:
     monkeypatch.chdir(project)
 
 
-def ask(*asked: object, status: int = 0) -> list[str]:
-    return call(why_cli, *asked, status=status).splitlines()
+def ask(*arguments: object, status: int = 0) -> list[str]:
+    return call(why_cli, *arguments, status=status).splitlines()
 
 
 def test_each_predicted_span_has_ten_spans_of_train_with_their_places_and_no_names(project, tmp_path):
@@ -80,7 +80,7 @@ def test_each_predicted_span_has_ten_spans_of_train_with_their_places_and_no_nam
 def test_the_scores_are_the_cosines_of_all_gradients(project):
     nlp = load_pipeline(project / "training/cpu/model-best")
     ner = nlp.get_pipe("ner")
-    [[found]] = explain(project / "training/cpu/model-best", project / "corpus", [TEXT])
+    [[predicted]] = explain(project / "training/cpu/model-best", project / "corpus", [TEXT])
 
     def gradient(text: str, start: int) -> np.ndarray:
         row = span_gradients(ner, [nlp(text)], [(start, start + 1, 0)])[0]
@@ -90,7 +90,7 @@ def test_the_scores_are_the_cosines_of_all_gradients(project):
     mine = gradient(TEXT, 4)
     every = [gradient(text, 4) @ mine for text in texts] + [gradient("Take the Lasix now .", 2) @ mine]
     expected = sorted(every, reverse=True)[:MOST]
-    np.testing.assert_allclose([one.score for one in found.speaking], expected, atol=1e-4)
+    np.testing.assert_allclose([span.score for span in predicted.speaking], expected, atol=1e-4)
     # What speaks against it is what speaks for the opposite.
     [against] = rank(nlp, project / "corpus", [0], -span_gradients(ner, [nlp(TEXT)], [(4, 5, 0)]))
     assert [-one.score for one in against] == pytest.approx([one for one in sorted(every) if one < 0][:MOST], abs=1e-4)
@@ -101,7 +101,7 @@ def test_of_nested_spans_of_a_label_the_longest_is_named_as_it_is_the_one_learne
     merging.add("a", ["A"], nested)
     merging.add("b", ["B"], [task("big red cat", (4, 7), label="B")])
     merging.run(dev_ratio=0, test_ratio=0)
-    docs = [doc for one in find_partitions(merging.root / "corpus/train") for doc in read_stored_docs(one)]
+    docs = [doc for partition in find_partitions(merging.root / "corpus/train") for doc in read_stored_docs(partition)]
     found = {(place, doc.text[start:end]) for place, doc, start, end, _ in learned_spans(docs, ["B", "A"], {1})}
     first = 2 if docs[0].text == "old dog" else 0
     dog = (1, 2, 1) if first else (4, 5, 1)
@@ -120,7 +120,7 @@ def test_a_place_names_its_text_and_a_span_the_one_that_it_replaced(project):
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         (["other/corpus", "--predicted", "cpu", TEXT], "trained on another corpus than other/corpus"),
         (["corpus", "--predicted", "rules", TEXT], "no head for each label; name a pipeline that has, such as cpu"),
@@ -130,12 +130,12 @@ def test_a_place_names_its_text_and_a_span_the_one_that_it_replaced(project):
         (["corpus", "--predicted", "cpu", "--problems", TEXT], "or else --problems"),
     ],
 )
-def test_what_cannot_be_explained_is_refused(asked, said, project):
+def test_what_cannot_be_explained_is_refused(asked, message, project):
     if "rules" in asked:
         (project / "training/rules").mkdir()
         folder = save_ruler(project / "training/rules/model-best", ("DRUG", "Xanor"), nlp=spacy.blank("xx"))
         (folder / "trained.json").write_bytes((project / "training/cpu/model-best/trained.json").read_bytes())
-    assert said in " ".join(ask(*asked, status=1))
+    assert message in " ".join(ask(*asked, status=1))
 
 
 def test_a_text_without_a_predicted_span_says_so_and_a_time_is_no_line(project):
@@ -151,6 +151,6 @@ def test_the_report_has_the_line_that_asks_for_an_error(project):
     )
     write_report(project, "cpu", out)
     cards = json.loads(re.search(r'(?s)id="cards"[^>]*>(.*?)</script>', out.read_text(encoding="utf8"))[1])
-    [line] = {one["why"] for one in cards["mistakes"]}
+    [line] = {mistake["why"] for mistake in cards["mistakes"]}
     assert line == """python -m scripts.why corpus 'it'"'"'s.jsonl:1' --predicted cpu --at 15"""
     assert ask(*shlex.split(line)[3:])[:2] == ["Text 'Give her 99 mg Xanor .'", "  DRUG 'Xanor' [15, 20]: 1.00"]

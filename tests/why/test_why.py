@@ -182,10 +182,10 @@ def test_words_of_a_text_that_is_not_in_the_corpus_are_looked_up_in_the_sources(
     row = "  org.jsonl:5, dataset org, complete, ignore: ignored"
     assert lines == [row, "    the annotator ignored it"]
     assert ask(merged, "knows Ada")[-1] == "    ORG [13, 16]: in ignored task", "the merge keeps no words of it"
-    told = [line for line in ask(merged, "Ada") if "org.jsonl:" in line]
-    assert [line.partition(",")[0].strip() for line in told] == ["org.jsonl:7", "org.jsonl:5"]
+    found_lines = [line for line in ask(merged, "Ada") if "org.jsonl:" in line]
+    assert [line.partition(",")[0].strip() for line in found_lines] == ["org.jsonl:7", "org.jsonl:5"]
     for word in ("Ada", "(Ada"):  # a span in the tables has it
-        assert [one.rows[0]["line"] for one in find(merged.root / "corpus", word, [])] == [7]
+        assert [account.rows[0]["line"] for account in find(merged.root / "corpus", word, [])] == [7]
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
@@ -296,5 +296,7 @@ def test_each_span_of_a_corpus_can_be_told_of(merged):
     settings = msgspec.to_builtins(Settings())
     for group in read_groups(corpus):
         for row in group.rows.to_pylist():
-            said = [line for one in find(corpus, f"{row['file']}:{row['line']}", []) for line in tell(one, settings)]
-            assert any(row["reason"] in line for line in said)
+            lines = [
+                line for account in find(corpus, f"{row['file']}:{row['line']}", []) for line in tell(account, settings)
+            ]
+            assert any(row["reason"] in line for line in lines)

@@ -73,12 +73,12 @@ def test_an_answer_in_another_file(merging, files, policies, expected, entities)
 
 
 def test_times_that_contradict_the_order_of_the_files_are_said(merging):
-    said = []
+    messages = []
     for files in ([BEFORE, AFTER], [AFTER, BEFORE], [BEFORE, answer(ZOE)], [BEFORE, answer(ZOE), AFTER]):
         ledger = merged(merging, *([row] for row in files))[2]
-        said.append([one.partition(". ")[0] for one in words_of(ledger.checks) if "Timestamps" in one])
+        messages.append([words.partition(". ")[0] for words in words_of(ledger.checks) if "Timestamps" in words])
     says = "Timestamps contradict the file order for 1 answer: all (1)"
-    assert said == [[says], [], [], [says]]
+    assert messages == [[says], [], [], [says]]
 
 
 @pytest.mark.parametrize(

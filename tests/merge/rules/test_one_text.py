@@ -76,7 +76,7 @@ def test_a_span_without_token_boundaries_is_dropped_expanded_or_contracted(align
     merging.run(policies=Policies(alignment=alignment))
     ((_, doc),) = merging.docs().values()
     assert [ent.text for ent in doc.ents] == kept
-    assert [one["realigned"] for one in merging.table("spans")] == [False, len(kept) > 1]
+    assert [row["realigned"] for row in merging.table("spans")] == [False, len(kept) > 1]
 
 
 def test_a_span_that_an_annotator_ignored_is_neither_gold_nor_rejected(merging):
@@ -95,7 +95,7 @@ def test_a_declared_split_keeps_data_sets_of_other_splits_out_and_no_others(merg
     ((split, doc),) = merging.docs().values()
     assert (split, annotation_of(doc).accepted) == ("test", {WATER, JORDAN})
     assert ledger.rows == {"merged": 2, "split conflict": 1}
-    [told] = [one for one in ledger.checks if one.kind == "texts of other splits"]
+    [told] = [check for check in ledger.checks if check.kind == "texts of other splits"]
     assert (told.dataset, told.n, told.values) == ("train", 1, {"other": "own"})
 
 
