@@ -50,8 +50,8 @@ def write_tasks(
         with (folder / f"{n}.jsonl").open("w", encoding="utf8") as file:
             for task in tasks:
                 marked = {(span["start"], span["end"], span["label"]) for span in task["spans"]}
-                kept = sorted(set(slip(task["text"], marked, labels, rng, how)))
-                spans = [{"start": start, "end": end, "label": label} for start, end, label in kept]
+                slipped = sorted(set(slip(task["text"], marked, labels, rng, how)))
+                spans = [{"start": start, "end": end, "label": label} for start, end, label in slipped]
                 file.write(json.dumps({**task, "spans": spans, "_annotator_id": f"annotator {n}"}) + "\n")
 
 
@@ -93,10 +93,10 @@ def word_places(text: str) -> Iterator[Place]:
         start += len(word)
 
 
-def f_of(found: dict[str, set[SpanKey]], gold: dict[str, set[SpanKey]]) -> float:
+def f_of(entities: dict[str, set[SpanKey]], gold: dict[str, set[SpanKey]]) -> float:
     """Compute F1 of entities by text."""
     labels = sorted({label for spans in gold.values() for *_, label in spans})
-    counts = [count_spans(spans, found[text], labels) for text, spans in gold.items()]
+    counts = [count_spans(spans, entities[text], labels) for text, spans in gold.items()]
     return score_table(np.sum(counts, 0), labels).f or 0.0
 
 

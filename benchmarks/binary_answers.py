@@ -76,11 +76,11 @@ def train(data: Data, texts: int, answers: Sequence[Task], folder: Path, seed: i
         entries.append({"name": "answers", "labels": data.labels, "kind": "binary", "split": "train"})
     corpus, _ = merge_tasks(datasets, entries, folder, coverage="by-label")
     model = folder / "model"
-    wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=STEPS)
-    train_pipeline(wanted, model, folder / "curve.tsv")
-    found = evaluate_pipeline(model, corpus / "test").metrics.all_gold
+    config = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=STEPS)
+    train_pipeline(config, model, folder / "curve.tsv")
+    scores = evaluate_pipeline(model, corpus / "test").metrics.all_gold
     accepted = sum(row["answer"] == "accept" for row in answers)
-    return Scores(texts, len(answers), accepted, found.f or 0, found.macro.f or 0)
+    return Scores(texts, len(answers), accepted, scores.f or 0, scores.macro.f or 0)
 
 
 def answer(data: Data, texts: int, before: Sequence[Task], model: Path, folder: Path, count: int) -> list[Task]:
@@ -95,11 +95,11 @@ def answer(data: Data, texts: int, before: Sequence[Task], model: Path, folder: 
         pass
     export(folder / "predicted.jsonl", folder / "asked", "prodigy-binary")
     gold = {(task["text"], span["start"], span["end"], span["label"]) for task in raw for span in task["spans"]}
-    asked, answers = {row["_task_hash"] for row in before}, list[Task]()
+    answered, answers = {row["_task_hash"] for row in before}, list[Task]()
     for number, name in enumerate(file_names(data.labels)[label] for label in data.labels):
         path = folder / "asked" / name
         rows = map(json.loads, path.read_text(encoding="utf8").splitlines() if path.exists() else ())
-        new = [row for row in rows if row["_task_hash"] not in asked]
+        new = [row for row in rows if row["_task_hash"] not in answered]
         for row in new[: count * (number + 1) // len(data.labels) - count * number // len(data.labels)]:
             (span,) = row["spans"]
             right = (row["text"], span["start"], span["end"], span["label"]) in gold
@@ -112,9 +112,9 @@ def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) ->
 
     RETURNS (dict): by minutes of annotation since the start, and way; an earlier call's, if it has ended.
     """
-    kept = folder / "scores.json"
-    if kept.exists():
-        return {(passed, way): Scores(*one) for passed, way, *one in json.loads(kept.read_bytes())}
+    file = folder / "scores.json"
+    if file.exists():
+        return {(passed, way): Scores(*score) for passed, way, *score in json.loads(file.read_bytes())}
     folder.mkdir(parents=True)
     data = read_data(corpus, folder, seed)
     scores = {(0, "start"): train(data, start, [], folder / "start", seed)}
@@ -129,7 +129,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) ->
         answers += answer(data, start, answers, model, folder / f"asked-{passed}", minutes * ANSWERS_PER_MINUTE)
         scores[passed, "answers"] = train(data, start, answers, folder / f"answers-{passed}", seed)
         model = folder / f"answers-{passed}/model"
-    kept.write_text(json.dumps([[*key, *one] for key, one in scores.items()]), encoding="utf8")
+    file.write_text(json.dumps([[*key, *score] for key, score in scores.items()]), encoding="utf8")
     return scores
 
 
@@ -143,13 +143,17 @@ def main(
     """Simulate all rounds, and write the table."""
     rows: list[list[Cell]] = []
     for place in corpus:
-        found = [run_seed(place, folder / f"{place.stem}-{seed}", seed, start, minutes) for seed in range(seeds)]
-        for key in sorted(found[0], key=lambda key: (key[1] != "start", key[1], key[0])):
-            texts, answers, accepted, *f1 = zip(*(one[key] for one in found), strict=True)
+        results = [run_seed(place, folder / f"{place.stem}-{seed}", seed, start, minutes) for seed in range(seeds)]
+        for key in sorted(results[0], key=lambda key: (key[1] != "start", key[1], key[0])):
+            texts, answers, accepted, *f1 = zip(*(result[key] for result in results), strict=True)
             share = sum(accepted) / sum(answers) if sum(answers) else None
-            cells = [spread(each) for each in f1]
+            cells = [spread(score) for score in f1]
             passed, way = key
-            gains = [f"{one[key].f1 - one[passed, 'texts'].f1:+.3f}" for one in found] if way == "answers" else []
+            gains = (
+                [f"{result[key].f1 - result[passed, 'texts'].f1:+.3f}" for result in results]
+                if way == "answers"
+                else []
+            )
             rows.append(
                 [place.stem, way, passed, median(texts), median(answers), share, seeds, *cells, " ".join(gains)]
             )

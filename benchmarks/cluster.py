@@ -61,10 +61,10 @@ def write_texts(folder: Path, texts: int) -> None:
 
 def digest(folder: Path, kinds: tuple[str, ...]) -> str:
     """Digest a folder's files of some kinds."""
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     for path in sorted(path for kind in kinds for path in folder.rglob(kind)):
-        found.update(path.read_bytes())
-    return found.hexdigest()
+        sha.update(path.read_bytes())
+    return sha.hexdigest()
 
 
 def main(
@@ -85,15 +85,15 @@ def main(
     )
     rows: list[list[Cell]] = []
     for name, command, out, kinds in stages:
-        made, alone = set(), 0.0
+        digests, alone = set(), 0.0
         for workers in (0, 1, 2, 4):
             shutil.rmtree(out, ignore_errors=True)
             with cluster(workers):
-                taken = measure(*command)
-            made.add(digest(out, kinds))
-            alone = alone or taken.seconds
-            rows.append([name, str(workers or "no cluster"), taken.seconds, alone / taken.seconds])
-        if len(made) > 1:
+                measured = measure(*command)
+            digests.add(digest(out, kinds))
+            alone = alone or measured.seconds
+            rows.append([name, str(workers or "no cluster"), measured.seconds, alone / measured.seconds])
+        if len(digests) > 1:
             raise SystemExit(f"{name}: the bytes differ")
     columns = {"what": "", "workers": "", "seconds": ",.0f", "speed, of no cluster": ".2f"}
     write_result("cluster", columns, rows)

@@ -21,18 +21,18 @@ def features_of(words: list[str]) -> list[list[str]]:
     """Return each token's features: its own, of two neighbors on each side, and of pairs of neighbors."""
     forms = [forms_of(word) for word in words]
     lowered = ["", *(word.lower() for word in words), ""]
-    found = []
+    listed = []
     for place, word in enumerate(words):
         features = ["bias", *forms[place], *(f"tri={gram}" for gram in trigrams(word))]
         for offset in (-2, -1, 1, 2):
             there = place + offset
             features += [f"{offset}:{form}" for form in forms[there]] if 0 <= there < len(words) else [f"{offset}:none"]
         features += [
-            f"{name}={one}|{other}"
-            for name, (one, other) in zip("ln", pairwise(lowered[place : place + 3]), strict=True)
+            f"{name}={first}|{other}"
+            for name, (first, other) in zip("ln", pairwise(lowered[place : place + 3]), strict=True)
         ]
-        found.append(features)
-    return found
+        listed.append(features)
+    return listed
 
 
 def forms_of(word: str) -> list[str]:
@@ -58,14 +58,14 @@ def tags_of(stored: StoredDoc) -> list[str]:
 
 def entities_of(tags: list[str]) -> Entities:
     """Decode BIO tags; an I that continues no entity of its label begins one."""
-    found, start = set(), 0
+    entities, start = set(), 0
     for place, (before, tag) in enumerate(pairwise(["O", *tags, "O"])):
         label = before[2:]
         if not label or tag != f"I-{label}":
             if label:
-                found.add((start, place, label))
+                entities.add((start, place, label))
             start = place
-    return found
+    return entities
 
 
 class Crf(NamedTuple):
@@ -89,7 +89,7 @@ def train_crf(texts: Sequence[StoredDoc], dev: Sequence[StoredDoc], file: Path) 
     rows = [(features_of(words_of(stored)), tags_of(stored)) for stored in texts]
     labels = sorted({tag[2:] for stored in (*texts, *dev) for tag in tags_of(stored)} - {""})
     read = time.process_time() - began
-    asked = [(features_of(words_of(stored)), entities_of(tags_of(stored))) for stored in dev]
+    dev_rows = [(features_of(words_of(stored)), entities_of(tags_of(stored))) for stored in dev]
     best, chosen = -1.0, (pycrfsuite.Tagger(), 0.0, "")
     for c1, c2 in product(L1, L2):
         began = time.process_time()
@@ -100,8 +100,11 @@ def train_crf(texts: Sequence[StoredDoc], dev: Sequence[StoredDoc], file: Path) 
         seconds = read + time.process_time() - began
         tagger = pycrfsuite.Tagger()
         tagger.open(f"{file}.{c1}.{c2}")
-        found = [(entities_of(tagger.tag(features)), gold) for features, gold in asked]
-        score = score_table(np.sum([count_spans(gold, one, labels) for one, gold in found], 0), labels).f or 0.0
+        predictions = [(entities_of(tagger.tag(features)), gold) for features, gold in dev_rows]
+        score = (
+            score_table(np.sum([count_spans(gold, predicted, labels) for predicted, gold in predictions], 0), labels).f
+            or 0.0
+        )
         if score > best:
             best, chosen = score, (tagger, seconds, f"L1 {c1}, L2 {c2}")
     tagger, seconds, penalties = chosen

@@ -107,17 +107,17 @@ def predict(model: Path, split: Path, names: Sequence[str], shifts: Sequence[flo
     ner.cfg |= {"slopes": {}, "intercepts": {}}
     counts: list[list[np.ndarray]] = [[] for _ in shifts]
     texts = (stored for file in find_partitions(split) for stored in read_stored_docs(file))
-    for batch, made in predict_batches(nlp, texts, len, without=["ner"]):
-        docs = list(made)
+    for batch, predicted in predict_batches(nlp, texts, len, without=["ner"]):
+        docs = list(predicted)
         logits, lengths = ner.logits(docs), [len(doc) for doc in docs]
-        for shift, found in zip(shifts, counts, strict=True):
+        for shift, shift_counts in zip(shifts, counts, strict=True):
             shifted = logits.copy()
             shifted[..., OUT] += shift
             for doc in docs:
                 doc.set_ents([], default="missing")
             ner.set_annotations(docs, ner.decode(log_softmax(shifted), lengths))
-            found += [count_entities([pair], names) for pair in zip(batch, docs, strict=True)]
-            if found is counts[0]:
+            shift_counts += [count_entities([pair], names) for pair in zip(batch, docs, strict=True)]
+            if shift_counts is counts[0]:
                 for stored, doc in zip(batch, docs, strict=True):
                     judged.add(doc, make_reference(stored, nlp.vocab), ner.spans_key)
     spans = map(np.array, zip(*judged.rows, strict=True) if judged.rows else ((),) * 4)
@@ -132,19 +132,19 @@ def train(recipe: TrainingConfig, words: int, test: Path, file: Path) -> Run:
             train_pipeline(recipe, Path(folder) / "model", Path(folder) / "curve.tsv")
             seconds = time.process_time() - began
             names = read_manifest(recipe.corpus).labels
-            counts, *found = predict(Path(folder) / "model", recipe.corpus / "test", names)
-            of_test, *_ = predict(Path(folder) / "model", test, names, (0.0, float(found[-1])))
-        left = dict(zip(Run._fields, (counts, of_test, *found, seconds, words), strict=True))
+            counts, *predicted = predict(Path(folder) / "model", recipe.corpus / "test", names)
+            of_test, *_ = predict(Path(folder) / "model", test, names, (0.0, float(predicted[-1])))
+        fields = dict(zip(Run._fields, (counts, of_test, *predicted, seconds, words), strict=True))
         with file.with_suffix(".tmp").open("wb") as out:
-            np.savez_compressed(out, **left)  # type: ignore[arg-type]
+            np.savez_compressed(out, **fields)  # type: ignore[arg-type]
         file.with_suffix(".tmp").replace(file)
     return read_run(file)
 
 
 def read_run(file: Path) -> Run:
     """Read a training's results."""
-    with np.load(file) as kept:
-        return Run(*(kept[name] for name in Run._fields))
+    with np.load(file) as arrays:
+        return Run(*(arrays[name] for name in Run._fields))
 
 
 def describe(corpus: Path, texts: int, setting: Setting, config: str, *, before: bool) -> tuple[TrainingConfig, int]:
@@ -166,7 +166,7 @@ def describe(corpus: Path, texts: int, setting: Setting, config: str, *, before:
 def scores_of(runs: Sequence[Run], *, test: bool) -> np.ndarray:
     """Compute F1 and macro F1 of each run, with the shift chosen on dev, shape (runs, 2)."""
     counts = [run.test[int(run.fitted < 0)] if test else run.counts[SHIFTS.index(float(run.fitted))] for run in runs]
-    return f_scores(np.stack([one.sum(0) for one in counts]))[:, -2:]
+    return f_scores(np.stack([count.sum(0) for count in counts]))[:, -2:]
 
 
 def rows_of(runs: dict[tuple[str, int, str], list[Run]], *, test: bool) -> list[list[Cell]]:
@@ -176,16 +176,16 @@ def rows_of(runs: dict[tuple[str, int, str], list[Run]], *, test: bool) -> list[
     """
     rows: list[list[Cell]] = []
     gains: list[list[float]] = []
-    for (place, texts, name), found in runs.items():
-        f, words = scores_of(found, test=test), int(found[0].words)
-        spread: list[Cell] = [(float(np.median(one)), min(one), max(one)) for one in f.T.tolist()]
-        before = runs.get((place, texts, "before"), [])[: len(found)]
+    for (place, texts, name), cell_runs in runs.items():
+        f, words = scores_of(cell_runs, test=test), int(cell_runs[0].words)
+        spread: list[Cell] = [(float(np.median(values)), min(values), max(values)) for values in f.T.tolist()]
+        before = runs.get((place, texts, "before"), [])[: len(cell_runs)]
         gain = (f[: len(before)].mean(0) - scores_of(before, test=test).mean(0)).tolist() if before else []
         chosen = name == RULE[words >= FEW_WORDS]
         gains += [gain] if chosen and before else []
         shown = [None, None] if name == "before" or not gain else gain
-        rows.append([Path(place).stem, texts, words, name + ": the rule" * chosen, len(found), *spread, *shown])
-        rows[-1].append(float(np.median([run.seconds for run in found])))
+        rows.append([Path(place).stem, texts, words, name + ": the rule" * chosen, len(cell_runs), *spread, *shown])
+        rows[-1].append(float(np.median([run.seconds for run in cell_runs])))
     if len(gains) > 1:
         half = students_t(np.array([len(gains) - 1])) * np.std(gains, 0, ddof=1) / len(gains) ** 0.5
         mean = np.mean(gains, 0)
@@ -202,7 +202,7 @@ def main(
 ) -> None:
     """Train all, and write the table after each training."""
     KEEP.mkdir(parents=True, exist_ok=True)
-    tried = {name: one for name, one in SETTINGS[config].items() if not setting or name in setting}
+    tried = {name: keys for name, keys in SETTINGS[config].items() if not setting or name in setting}
     runs: dict[tuple[str, int, str], list[Run]] = {}
     columns = {"corpus": "", "texts": ",", "words": ",", "setting": "", "seeds": ",", "F1": ".3f", "macro F1": ".3f"}
     columns |= {"gain, F1": "+.3f", "gain, macro F1": "+.3f", "CPU seconds": ",.0f"}
@@ -213,9 +213,9 @@ def main(
                 if not merged.exists():
                     with tempfile.TemporaryDirectory(dir=KEEP) as folder:
                         merge(Path(place), "all", Path(folder), choice=merged is choice).rename(merged)
-            for name, one in tried.items():
-                recipe, words = describe(choice, texts, one, config, before=name == "before")
-                if one.words[0] <= words <= one.words[1]:
+            for name, keys in tried.items():
+                recipe, words = describe(choice, texts, keys, config, before=name == "before")
+                if keys.words[0] <= words <= keys.words[1]:
                     file = KEEP / f"{config}-{choice.name}-{recipe.limit}-{name}-{seed}.npz"
                     run = train(replace(recipe, seed=seed), words, tested / "test", file)
                     if name != "before":  # a shift isn't part of the setting, by any version of the code

@@ -31,9 +31,9 @@ def run_seed(corpus: Path, folder: Path, seed: int, size: int, held: int) -> lis
     size, held (int): texts of train, and of each half.
     RETURNS (list): by half, F1 as dev and as held-out texts; an earlier call's, if it has ended.
     """
-    kept = folder / "scores.json"
-    if kept.exists():
-        return [(as_dev, as_test) for as_dev, as_test in json.loads(kept.read_bytes())]
+    file = folder / "scores.json"
+    if file.exists():
+        return [(as_dev, as_test) for as_dev, as_test in json.loads(file.read_bytes())]
     folder.mkdir(parents=True)
     tasks = [*{task["text"]: task for part in read_tasks(corpus, folder) for task in part}.values()]
     random.Random(seed).shuffle(tasks)
@@ -44,13 +44,13 @@ def run_seed(corpus: Path, folder: Path, seed: int, size: int, held: int) -> lis
         datasets = {"train": tasks[2 * held :][:size], "dev": halves[dev], "test": halves[test]}
         entries = [{"name": name, "labels": labels, "kind": "complete", "split": name} for name in datasets]
         merged, _ = merge_tasks(datasets, entries, folder / dev)
-        wanted = TrainingConfig(default_config("cpu"), merged, seed=seed)
-        train_pipeline(wanted, folder / f"{dev}/model", folder / f"{dev}/curve.tsv")
-        found = evaluate_pipeline(folder / f"{dev}/model", merged / "test", dev=merged / "dev").metrics
-        assert found.dev
-        scores[dev] = found.dev.all_gold.f or 0, found.all_gold.f or 0
+        config = TrainingConfig(default_config("cpu"), merged, seed=seed)
+        train_pipeline(config, folder / f"{dev}/model", folder / f"{dev}/curve.tsv")
+        metrics = evaluate_pipeline(folder / f"{dev}/model", merged / "test", dev=merged / "dev").metrics
+        assert metrics.dev
+        scores[dev] = metrics.dev.all_gold.f or 0, metrics.all_gold.f or 0
     gains = [(scores[dev][0], scores[other][1]) for dev, other in (("A", "B"), ("B", "A"))]
-    kept.write_text(json.dumps(gains), encoding="utf8")
+    file.write_text(json.dumps(gains), encoding="utf8")
     return gains
 
 
@@ -65,11 +65,11 @@ def main(
     rows: list[list[Cell]] = []
     every: list[float] = []
     for place in corpus:
-        found = [run_seed(place, folder / f"{place.stem}-{seed}", seed, size, held) for seed in range(seeds)]
+        results = [run_seed(place, folder / f"{place.stem}-{seed}", seed, size, held) for seed in range(seeds)]
         # Of a seed, the two halves share their trainings: their mean is one observation.
-        gains = [mean(as_dev - as_test for as_dev, as_test in halves) for halves in found]
+        gains = [mean(as_dev - as_test for as_dev, as_test in halves) for halves in results]
         every += gains
-        f1 = spread([as_dev for halves in found for as_dev, _ in halves])
+        f1 = spread([as_dev for halves in results for as_dev, _ in halves])
         rows.append([place.stem, size, held, seeds, f1, *mean_interval(gains)])
     rows.append(["all", size, held, len(every), None, *mean_interval(every)])
     write_result("dev_optimism", COLUMNS, rows)

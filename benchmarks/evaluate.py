@@ -31,11 +31,11 @@ def main(
     for workers in (1, 2):
         peaks: list[float] = []
         for number, corpus in ((docs, small), (3 * docs, large)):
-            given = ["cpu", "--split", str((corpus / "test").absolute()), "--workers", str(workers)]
-            taken = measure("scripts.evaluate", *given, cwd=OUT)
-            peaks.append(taken.megabytes)
+            options = ["cpu", "--split", str((corpus / "test").absolute()), "--workers", str(workers)]
+            measured = measure("scripts.evaluate", *options, cwd=OUT)
+            peaks.append(measured.megabytes)
             growth = peaks[-1] / peaks[0] if len(peaks) > 1 else None
-            rows.append([number, str(workers), taken.seconds, peaks[-1], growth])
+            rows.append([number, str(workers), measured.seconds, peaks[-1], growth])
         failed += [f"{workers} workers: {peaks[1] / peaks[0]:.2f}"] if peaks[1] > MAX_MEMORY_RATIO * peaks[0] else []
     columns = {"texts": ",", "workers": "", "seconds": ",.0f", "memory, MB": ",.0f", "of a third's memory": ".2f"}
     write_result("evaluate", columns, rows)

@@ -135,11 +135,11 @@ def cpu_seconds() -> float:
 
 def longest_first(spans: Iterable[SpanKey]) -> set[SpanKey]:
     """Keep spans that don't overlap, the longest first."""
-    kept: list[SpanKey] = []
-    for span in sorted(spans, key=lambda one: (one[0] - one[1], one)):
-        if all(span[1] <= start or end <= span[0] for start, end, _ in kept):
-            kept.append(span)
-    return {*kept}
+    flat: list[SpanKey] = []
+    for span in sorted(spans, key=lambda span: (span[0] - span[1], span)):
+        if all(span[1] <= start or end <= span[0] for start, end, _ in flat):
+            flat.append(span)
+    return {*flat}
 
 
 def train_recipe(recipe: TrainingConfig) -> tuple[Trained, float]:
@@ -188,8 +188,8 @@ def train_baseline(task: Task) -> Trained:
 
     def find(stored: StoredDoc) -> Found:
         starts, ends = (offsets.tolist() for offsets in stored.offsets())
-        found = {(starts[start], ends[end - 1], label) for start, end, label in crf.find(stored)}
-        return Found(found, found)
+        spans = {(starts[start], ends[end - 1], label) for start, end, label in crf.find(stored)}
+        return Found(spans, spans)
 
     return Trained(lambda texts: [*map(find, texts)], crf.seconds, crf.penalties)
 
@@ -198,19 +198,19 @@ def train_by_spacy(task: Task) -> Trained:
     """Train a spancat, or ner with missing values, by spaCy's own loop."""
     assert not task.limit, "its reader takes other texts"
     with tempfile.TemporaryDirectory() as folder:
-        given = task.steps, task.seed, Path(folder)
+        options = task.steps, task.seed, Path(folder)
         if task.method == "ner-missing":
-            nlp, seconds = train_stock(task.corpus, *given)
+            nlp, seconds = train_stock(task.corpus, *options)
             chosen = f"{task.steps:,} steps of {WORDS:,} words"
         else:
-            nlp, seconds, chosen = train_spancat(task.corpus, task.texts("train"), task.texts("dev"), *given)
+            nlp, seconds, chosen = train_spancat(task.corpus, task.texts("train"), task.texts("dev"), *options)
 
     def predict(texts: list[StoredDoc]) -> list[Found]:
-        found = []
+        predictions = []
         for _, doc in predict_each(nlp, iter(texts), len):
             spans = spans_of(doc.spans.get(GOLD, ())) or entities(doc)
-            found.append(Found(longest_first(spans), spans))
-        return found
+            predictions.append(Found(longest_first(spans), spans))
+        return predictions
 
     return Trained(predict, seconds, chosen)
 
@@ -230,18 +230,18 @@ def measure(tasks: list[Task], test: list[StoredDoc], labels: list[str]) -> Scor
     """
     trained = [TRAINERS.get(task.method, train_pipeline_of)(task) for task in tasks]
     began = cpu_seconds()
-    predicted = [one.predict(test) for one in trained]
+    predicted = [recognizer.predict(test) for recognizer in trained]
     words = sum(map(len, test)) / (cpu_seconds() - began)
-    spans = [set[SpanKey]().union(*(one.spans for one in each)) for each in zip(*predicted, strict=True)]
-    flat = [longest_first(set().union(*(one.entities for one in each))) for each in zip(*predicted, strict=True)]
+    spans = [set[SpanKey]().union(*(part.spans for part in parts)) for parts in zip(*predicted, strict=True)]
+    flat = [longest_first(set().union(*(part.entities for part in parts))) for parts in zip(*predicted, strict=True)]
 
-    def score(found: list[set[SpanKey]]) -> tuple[float, float]:
+    def score(spans: list[set[SpanKey]]) -> tuple[float, float]:
         gold = [stored.annotation.accepted for stored in test]
-        scores = score_table(np.sum([*map(count_spans, gold, found, repeat(labels))], 0), labels)
+        scores = score_table(np.sum([*map(count_spans, gold, spans, repeat(labels))], 0), labels)
         return scores.f or 0.0, scores.macro.f or 0.0
 
-    chosen = "; ".join(dict.fromkeys(one.chosen for one in trained))
-    return Score(*score(flat), score(spans)[0], sum(one.seconds for one in trained), words, chosen)
+    chosen = "; ".join(dict.fromkeys(recognizer.chosen for recognizer in trained))
+    return Score(*score(flat), score(spans)[0], sum(recognizer.seconds for recognizer in trained), words, chosen)
 
 
 def row_of(begin: list[Cell], method: str, scores: list[Score]) -> list[Cell]:
@@ -254,17 +254,17 @@ def row_of(begin: list[Cell], method: str, scores: list[Score]) -> list[Cell]:
     return [*begin, method, "; ".join(dict.fromkeys(chosen)), len(scores), *spreads, median(seconds), median(words)]
 
 
-def merge_for(method: str, place: Path, kept: str, folder: Path) -> list[Path]:
+def merge_for(method: str, place: Path, annotated: str, folder: Path) -> list[Path]:
     """Merge a corpus as a method needs it: once, or once per set of labels."""
-    if kept == "labels" and method in UNITED:
-        return [merge_once(place, kept, folder, group) for group in range(GROUPS)]
-    return [merge_once(place, kept, folder)]
+    if annotated == "labels" and method in UNITED:
+        return [merge_once(place, annotated, folder, group) for group in range(GROUPS)]
+    return [merge_once(place, annotated, folder)]
 
 
 @cache
-def merge_once(place: Path, kept: str, folder: Path, group: int | None = None) -> Path:
+def merge_once(place: Path, annotated: str, folder: Path, group: int | None = None) -> Path:
     """Merge a corpus into a separate folder; see `public.merge`."""
-    return merge(place, kept, Path(tempfile.mkdtemp(dir=folder)), group)
+    return merge(place, annotated, Path(tempfile.mkdtemp(dir=folder)), group)
 
 
 def main(
@@ -281,30 +281,35 @@ def main(
     """Train all, and write the table of F1: medians and ranges of the seeds."""
     if unknown := {*annotated} - {*ANNOTATED} | {*method} - {*METHODS}:
         raise SystemExit(f"{', '.join(sorted(unknown))}: give of {', '.join((*ANNOTATED, *METHODS))}")
-    given = sorted(filter(None, steps))
-    if not given and {"spancat", "ner-missing"} & {*method}:
+    budget = sorted(filter(None, steps))
+    if not budget and {"spancat", "ner-missing"} & {*method}:
         raise SystemExit("--steps: spaCy's loop has no number of its own; give one")
-    shortest = given[0] if given else 0
+    shortest = budget[0] if budget else 0
     columns = {"corpus": "", "texts": "", "annotated": "", "method": "", "trained": "", "seeds": ","}
     columns |= {"F1": ".3f", "macro F1": ".3f", "F1, all spans": ".3f", "CPU seconds of training": ",.0f"}
     columns["words predicted per second"] = ",.0f"
     rows: list[list[Cell]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for place, kept, each in product(corpus, annotated, method):
-            merged, whole = merge_for(each, place, kept, Path(folder)), merge_once(place, kept, Path(folder))
+        for place, annotation, method_name in product(corpus, annotated, method):
+            merged, whole = (
+                merge_for(method_name, place, annotation, Path(folder)),
+                merge_once(place, annotation, Path(folder)),
+            )
             test, labels, there = texts_of(whole / "test"), read_manifest(whole).labels, len(texts_of(whole / "train"))
             sizes = sorted({most if 0 < most < there else 0 for most in size}, key=lambda most: most or there)
-            budgets = {"crf": [0], "ner-missing": given[:1], "spancat": given}
+            budgets = {"crf": [0], "ner-missing": budget[:1], "spancat": budget}
             budgets |= {key: [transformer_steps] for key in TRANSFORMERS}
-            for texts, taken in product(sizes, budgets.get(each, steps)):
+            for texts, task_steps in product(sizes, budgets.get(method_name, steps)):
                 scores = [
                     measure(
-                        [Task(each, one, texts, seed, taken, shortest, transformer) for one in merged], test, labels
+                        [Task(method_name, part, texts, seed, task_steps, shortest, transformer) for part in merged],
+                        test,
+                        labels,
                     )
-                    for seed in range(1 if each == "crf" else seeds)
+                    for seed in range(1 if method_name == "crf" else seeds)
                 ]
-                named = METHODS[each] + (", one for each set of labels" if len(merged) > 1 else "")
-                rows.append(row_of([place.stem, f"{texts or there:,}", ANNOTATED[kept]], named, scores))
+                named = METHODS[method_name] + (", one for each set of labels" if len(merged) > 1 else "")
+                rows.append(row_of([place.stem, f"{texts or there:,}", ANNOTATED[annotation]], named, scores))
                 print(*rows[-1], sep="\t", flush=True)
                 write_result(name, columns, rows)  # as far as it is, if it is stopped
 

@@ -34,41 +34,46 @@ class Draw(NamedTuple):
     rest: np.ndarray
 
 
-def draw_devs(spans: np.ndarray, wanted: int, seed: int) -> Iterator[Draw]:
+def draw_devs(spans: np.ndarray, size: int, seed: int) -> Iterator[Draw]:
     """Yield devs with this number of spans, if enough texts remain.
 
     spans (np.ndarray): spans of each text, shape (texts,).
     """
-    rng = np.random.default_rng((seed, wanted))
+    rng = np.random.default_rng((seed, size))
     for _ in range(DRAWS):
         order = rng.permutation(len(spans))
-        texts = int(np.searchsorted(np.cumsum(spans[order]), wanted)) + 1
-        if spans[order[texts:]].sum() >= max(wanted, 50):
+        texts = int(np.searchsorted(np.cumsum(spans[order]), size)) + 1
+        if spans[order[texts:]].sum() >= max(size, 50):
             yield Draw(order[:texts], order[texts:])
 
 
-def gains_of_shift(run: Run, wanted: int) -> Iterator[np.ndarray]:
+def gains_of_shift(run: Run, size: int) -> Iterator[np.ndarray]:
     """Yield each dev's gains in F1 and macro F1 by its shift, shape (2,)."""
-    for dev, rest in draw_devs(run.counts[0, ..., 2].sum(1), wanted, 0):
+    for dev, others in draw_devs(run.counts[0, ..., 2].sum(1), size, 0):
         chosen = int(f_scores(run.counts[:, dev].sum(1))[:, -2:].mean(1).argmax())  # by (shifts, labels, 3)
-        yield np.diff(f_scores(run.counts[[0, chosen]][:, rest].sum(1))[:, -2:], axis=0)[0]
+        yield np.diff(f_scores(run.counts[[0, chosen]][:, others].sum(1))[:, -2:], axis=0)[0]
 
 
-def errors_of(run: Run, wanted: int) -> Iterator[list[float]]:
+def errors_of(run: Run, size: int) -> Iterator[list[float]]:
     """Yield errors and shares of right spans at p >= MIN_PROBABILITY: before, with one slope, and by label."""
     names = [*np.unique(run.labels)]
     odds, right = log_odds(run.p), run.right.astype(bool)
     spans = np.bincount(run.numbers - 1, minlength=run.counts.shape[1])
-    for dev, rest in draw_devs(spans, wanted, 1):
-        own, other = np.isin(run.numbers - 1, dev), np.isin(run.numbers - 1, rest)
+    for dev, others in draw_devs(spans, size, 1):
+        own, other = np.isin(run.numbers - 1, dev), np.isin(run.numbers - 1, others)
         slope = _logistic(odds[own, None], right[own], np.array([1.0]), 1.0)
         fitted = fit_settings(run.labels[own], odds[own], right[own], names)
         slopes, intercepts = (np.array([kind[name] for name in run.labels[other]]) for kind in fitted.values())
         p = [run.p[other], calibrated(run.p[other], slope, 0 * slope), calibrated(run.p[other], slopes, intercepts)]
-        errors = [calibration_error(one, right[other]) or 0.0 for one in p]
+        errors = [calibration_error(probabilities, right[other]) or 0.0 for probabilities in p]
         yield [
             *errors,
-            *(right[other][one >= MIN_PROBABILITY].mean() if (one >= MIN_PROBABILITY).any() else np.nan for one in p),
+            *(
+                right[other][probabilities >= MIN_PROBABILITY].mean()
+                if (probabilities >= MIN_PROBABILITY).any()
+                else np.nan
+                for probabilities in p
+            ),
         ]
 
 
@@ -76,10 +81,10 @@ def collect(
     runs: dict[Group, list[Run]], measure: Callable[[Run, int], Iterator[Any]]
 ) -> Iterator[tuple[list[Cell], np.ndarray]]:
     """Yield the first cells of a row, and its draws, shape (draws, measures)."""
-    for (place, texts, setting), found in runs.items():
-        for wanted in SPANS:
-            if drawn := [draw for run in found for draw in measure(run, wanted)]:
-                yield [place, texts, int(found[0].words), setting, len(found), wanted], np.array(drawn)
+    for (place, texts, setting), group_runs in runs.items():
+        for size in SPANS:
+            if drawn := [draw for run in group_runs for draw in measure(run, size)]:
+                yield [place, texts, int(group_runs[0].words), setting, len(group_runs), size], np.array(drawn)
 
 
 def main() -> None:
@@ -93,13 +98,14 @@ def main() -> None:
     begin = {"corpus": "", "texts": ",", "words": ",", "setting": "", "seeds": ","}
     columns = {**begin, "entities of dev": ",", "gain, F1": "+.3f", "gain, macro F1": "+.3f", "draws that lose": ".0%"}
     rows = [
-        [*row, *each.mean(0).tolist(), float((each.sum(1) < 0).mean())] for row, each in collect(runs, gains_of_shift)
+        [*row, *draws.mean(0).tolist(), float((draws.sum(1) < 0).mean())]
+        for row, draws in collect(runs, gains_of_shift)
     ]
     write_result("shift", columns, rows)
     columns = {**begin, "spans found in dev": ","}
     for measured, form in (("error", ".3f"), (f"right at p >= {MIN_PROBABILITY}", ".2f")):
         columns |= {f"{measured}, {method}": form for method in ("uncalibrated", "one slope", "by label")}
-    rows = [[*row, *np.nanmean(each, 0).tolist()] for row, each in collect(runs, errors_of) if row[3] != "before"]
+    rows = [[*row, *np.nanmean(draws, 0).tolist()] for row, draws in collect(runs, errors_of) if row[3] != "before"]
     write_result("calibration", columns, rows)
 
 

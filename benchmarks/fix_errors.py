@@ -51,9 +51,9 @@ class Planted(NamedTuple):
     right: SpanKey
     wrong: set[SpanKey]
 
-    def is_corrected(self, found: Annotation) -> bool:
+    def is_corrected(self, annotation: Annotation) -> bool:
         """Return whether an annotation has the right span, and no wrong one."""
-        return self.right in found[self.text] and found[self.text].isdisjoint(self.wrong)
+        return self.right in annotation[self.text] and annotation[self.text].isdisjoint(self.wrong)
 
 
 class Outcome(NamedTuple):
@@ -97,7 +97,7 @@ def plant(gold: Annotation, labels: Sequence[str], rng: random.Random) -> list[P
         for start, end, label in sorted(spans):
             if rng.random() < WRONG:
                 ways = [set(), {shift(words, (start, end, label), rng)}]
-                if others := [one for one in labels if one != label]:
+                if others := [other for other in labels if other != label]:
                     ways.append({(start, end, rng.choice(others))})
                 planted.append(Planted(text, (start, end, label), rng.choice(ways) - spans))
     return planted
@@ -105,10 +105,10 @@ def plant(gold: Annotation, labels: Sequence[str], rng: random.Random) -> list[P
 
 def with_errors(gold: Annotation, planted: Iterable[Planted]) -> Annotation:
     """Apply planted errors to gold."""
-    found = {text: {*spans} for text, spans in gold.items()}
+    annotation = {text: {*spans} for text, spans in gold.items()}
     for text, right, wrong in planted:
-        found[text] = found[text] - {right} | wrong
-    return found
+        annotation[text] = annotation[text] - {right} | wrong
+    return annotation
 
 
 def find_costs(trained: Trained) -> dict[str, int]:
@@ -120,29 +120,29 @@ def find_costs(trained: Trained) -> dict[str, int]:
 def list_cases(corpus: Path, out: Path, costs: Mapping[str, int]) -> list[Case]:
     """Check a corpus, and list the cases as the report does."""
     _, findings = check(corpus, out)
-    queue = ReviewQueue([msgspec.to_builtins(one) for one in findings])
+    queue = ReviewQueue([msgspec.to_builtins(finding) for finding in findings])
     return [case for case in queue.choose(costs) if case["listed"]]
 
 
-def review(cases: Iterable[Case], found: Annotation, gold: Annotation) -> int:
+def review(cases: Iterable[Case], annotation: Annotation, gold: Annotation) -> int:
     """Answer cases by gold, and change the annotation; return the number of accepted ones."""
-    texts, accepted = {text_key(text).hex(): text for text in found}, 0
+    texts, accepted = {text_key(text).hex(): text for text in annotation}, 0
     for case in cases:
         text = texts[case["key"]]
         current, proposed = ({tuple(case[name])} if case[name] else set() for name in ("current", "proposed"))
-        if current <= found[text] - gold[text] and proposed <= gold[text]:
-            found[text] = found[text] - current | proposed
+        if current <= annotation[text] - gold[text] and proposed <= gold[text]:
+            annotation[text] = annotation[text] - current | proposed
             accepted += 1
     return accepted
 
 
-def correct(texts: Sequence[str], minutes: float, found: Annotation, gold: Annotation, per_span: float) -> int:
+def correct(texts: Sequence[str], minutes: float, annotation: Annotation, gold: Annotation, per_span: float) -> int:
     """Correct the first texts that fit into the minutes; return their number."""
     for number, text in enumerate(texts):
-        minutes -= len(text.split()) / READ_PER_MINUTE + len(gold[text] - found[text]) * per_span
+        minutes -= len(text.split()) / READ_PER_MINUTE + len(gold[text] - annotation[text]) * per_span
         if minutes < 0:
             return number
-        found[text] = gold[text]
+        annotation[text] = gold[text]
     return len(texts)
 
 
@@ -152,10 +152,10 @@ def run_seed(corpus: Path, folder: Path, seed: int, minutes: int, costs: Mapping
     costs (Mapping[str, int] | None): another seed's, to count corrections without training; see `find_costs`.
     """
     file = folder / "kept.json"
-    kept = msgspec.json.decode(file.read_bytes(), type=Kept) if file.exists() else Kept()
-    wanted = [way for way in (WAYS if costs is None else WAYS[1:-1]) if way not in kept.outcomes]
-    if not wanted:
-        return kept
+    state = msgspec.json.decode(file.read_bytes(), type=Kept) if file.exists() else Kept()
+    ways = [way for way in (WAYS if costs is None else WAYS[1:-1]) if way not in state.outcomes]
+    if not ways:
+        return state
     folder.mkdir(parents=True, exist_ok=True)
     data, rng = read_data(corpus, folder, seed), random.Random(seed)
     half, words = len(data.train) // 2, sum(len(task["text"].split()) for task in data.train)
@@ -164,40 +164,40 @@ def run_seed(corpus: Path, folder: Path, seed: int, minutes: int, costs: Mapping
     gold = spans_of([*data.train[:half], *data.dev])
     planted = plant(gold, data.labels, rng)
     texts = rng.sample([*gold], len(gold))
-    for way in wanted:
-        began, found, new = time.process_time(), with_errors(gold, planted), list[Task]()
+    for way in ways:
+        began, annotation, new = time.process_time(), with_errors(gold, planted), list[Task]()
         cases, accepted, corrected = list[Case](), 0, 0
         if way == "no errors":
-            found = gold
+            annotation = gold
         elif way == "new texts":
             new = take(data.train[half:], "", per_span, minutes)
         elif way != "all errors":
             if way == CASES:
-                listed = list_cases(folder / "all errors/corpus", folder / "check", kept.costs)
+                listed = list_cases(folder / "all errors/corpus", folder / "check", state.costs)
                 cases = listed[: minutes * ANSWERS_PER_MINUTE]
-                accepted = review(cases, found, gold)
-            corrected = correct(texts, minutes - len(cases) / ANSWERS_PER_MINUTE, found, gold, per_span)
-        right, f1 = sum(one.is_corrected(found) for one in planted), None
-        given = data._replace(train=as_tasks(data.train[:half], found), dev=as_tasks(data.dev, found))
+                accepted = review(cases, annotation, gold)
+            corrected = correct(texts, minutes - len(cases) / ANSWERS_PER_MINUTE, annotation, gold, per_span)
+        right, f1 = sum(error.is_corrected(annotation) for error in planted), None
+        data_of_way = data._replace(train=as_tasks(data.train[:half], annotation), dev=as_tasks(data.dev, annotation))
         if costs is None:
-            trained = train(given, half, {"": new} if new else {}, folder / way, seed, STEPS)
+            trained = train(data_of_way, half, {"": new} if new else {}, folder / way, seed, STEPS)
             f1, _ = f1_of(trained)
-            kept.costs = find_costs(trained) if way == "all errors" else kept.costs
+            state.costs = find_costs(trained) if way == "all errors" else state.costs
         elif way == "all errors":
-            merge_answers(given._replace(test=data.test[:1]), half, {}, folder / way)  # check leaves test out
-            kept.costs = {**costs}
-        kept.outcomes[way] = Outcome(len(cases), accepted, corrected + len(new), len(planted), right, f1)
-        kept.seconds += time.process_time() - began
-        file.write_bytes(msgspec.json.encode(kept))
-        print(corpus.stem, seed, way, kept.outcomes[way], flush=True)
-    return kept
+            merge_answers(data_of_way._replace(test=data.test[:1]), half, {}, folder / way)  # check leaves test out
+            state.costs = {**costs}
+        state.outcomes[way] = Outcome(len(cases), accepted, corrected + len(new), len(planted), right, f1)
+        state.seconds += time.process_time() - began
+        file.write_bytes(msgspec.json.encode(state))
+        print(corpus.stem, seed, way, state.outcomes[way], flush=True)
+    return state
 
 
-def make_rows(name: str, found: Sequence[dict[str, Outcome]]) -> list[list[Cell]]:
+def make_rows(name: str, outcomes: Sequence[dict[str, Outcome]]) -> list[list[Cell]]:
     """Make the rows of a corpus, or of all: medians, and mean gains with their interval."""
     rows: list[list[Cell]] = []
     for way in WAYS:
-        having = [(one[way], one[BASE]) for one in found if way in one]
+        having = [(by_way[way], by_way[BASE]) for by_way in outcomes if way in by_way]
         *numbers, _ = zip(*(mine for mine, _ in having), strict=True)
         more = [(mine.corrected - base.corrected) / mine.errors for mine, base in having]
         interval = mean_interval(more) if way == CASES else (None, None, None)
@@ -216,19 +216,19 @@ def main(
     trained: Annotated[int, typer.Option(help="Repetitions that train; the others count corrections")] = 3,
 ) -> None:
     """Replay all, and write the table."""
-    found: dict[tuple[Path, int], Kept] = {}
+    states: dict[tuple[Path, int], Kept] = {}
     for seed in range(seeds):
         for place in corpus:
-            costs = found[place, 0].costs if seed >= trained else None
-            found[place, seed] = run_seed(place, folder / f"{place.stem}-{seed}", seed, minutes, costs)
+            costs = states[place, 0].costs if seed >= trained else None
+            states[place, seed] = run_seed(place, folder / f"{place.stem}-{seed}", seed, minutes, costs)
     rows = [
         row
         for place in corpus
-        for row in make_rows(place.stem, [kept.outcomes for (one, _), kept in found.items() if one == place])
+        for row in make_rows(place.stem, [state.outcomes for (origin, _), state in states.items() if origin == place])
     ]
-    rows += make_rows("all", [kept.outcomes for kept in found.values()]) if len(corpus) > 1 else []
-    spent = sum(kept.seconds for kept in found.values()) / 60
-    n = sum(one.f1 is not None for kept in found.values() for one in kept.outcomes.values())
+    rows += make_rows("all", [state.outcomes for state in states.values()]) if len(corpus) > 1 else []
+    spent = sum(state.seconds for state in states.values()) / 60
+    n = sum(outcome.f1 is not None for state in states.values() for outcome in state.outcomes.values())
     note = f"{n} trainings of {STEPS} steps; {spent:.0f} minutes of CPU time"
     write_result("fix_errors", COLUMNS, rows, note=note)
 

@@ -66,8 +66,8 @@ def run(*command: object) -> str:
 
     RAISES (RuntimeError): if it fails; has the end of its output.
     """
-    given: dict[str, Any] = {"cwd": OUT, "env": ENVIRONMENT, "capture_output": True, "text": True}
-    done = subprocess.run([sys.executable, *map(str, command)], **given, check=False)
+    options: dict[str, Any] = {"cwd": OUT, "env": ENVIRONMENT, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, *map(str, command)], **options, check=False)
     if done.returncode:
         raise RuntimeError((done.stderr or done.stdout).strip()[-300:])
     return done.stdout.strip()
@@ -90,27 +90,27 @@ def command(name: str, corpus: Path, transformer: Path, steps: int, gpu_id: int,
         block[last] = value
     (OUT / "configs").mkdir(exist_ok=True)
     config.to_disk(OUT / "configs" / f"{name}.cfg")
-    return [str(each) for each in ("-m", "scripts.train", name, *options)]
+    return [str(argument) for argument in ("-m", "scripts.train", name, *options)]
 
 
-def train(*given: Any, **changed: Any) -> str:
+def train(*args: Any, **changed: Any) -> str:
     """Train some steps; describe where the time went."""
-    said = " ".join(run(*command(*given, **changed)).split())
-    told = re.search(r"[\d,]+ words? in .*? per second", said)
-    halved = said.count("out of memory at")
-    parts = [told[0] if told else said[-200:], f"memory ran out {halved} times" if halved else ""]
-    resources = OUT / f"training/{given[0]}/resources.tsv"
+    output = " ".join(run(*command(*args, **changed)).split())
+    match = re.search(r"[\d,]+ words? in .*? per second", output)
+    halved = output.count("out of memory at")
+    parts = [match[0] if match else output[-200:], f"memory ran out {halved} times" if halved else ""]
+    resources = OUT / f"training/{args[0]}/resources.tsv"
     header, *_, last = [line.split("\t") for line in resources.read_text().splitlines()]
     parts += [f"{name} {value}" for name, value in zip(header, last, strict=True) if name.startswith("gpu_")]
     return "; ".join(filter(None, parts))
 
 
-def resume(*given: Any, **changed: Any) -> str:
+def resume(*args: Any, **changed: Any) -> str:
     """Kill a training once it has a checkpoint, and resume it.
 
     RAISES (RuntimeError): if it ends before, or starts over.
     """
-    arguments, checkpoint = command(*given, **changed), OUT / f"training/{given[0]}/model-best.checkpoint"
+    arguments, checkpoint = command(*args, **changed), OUT / f"training/{args[0]}/model-best.checkpoint"
     remove(checkpoint)
     process = subprocess.Popen([sys.executable, *arguments], cwd=OUT, env=ENVIRONMENT, **QUIET)
     while not (checkpoint / "state.json").is_file():
@@ -119,10 +119,10 @@ def resume(*given: Any, **changed: Any) -> str:
         time.sleep(0.01)
     process.kill()
     process.wait()
-    found = re.search(r"Resuming from step \d+", run(*arguments, "--resume"))
-    if not found:
+    match = re.search(r"Resuming from step \d+", run(*arguments, "--resume"))
+    if not match:
         raise RuntimeError("the training started over")
-    return found[0]
+    return match[0]
 
 
 def train_in_less(corpus: str, transformer: str, gpu_id: str) -> None:
@@ -142,15 +142,15 @@ def train_in_less(corpus: str, transformer: str, gpu_id: str) -> None:
         f"{block}.grad_scaler_config.enabled": False,
     }
     config = Path(__file__).parents[1] / CONFIG
-    wanted = TrainingConfig(config, Path(corpus), overrides=overrides, max_steps=2, gpu_id=int(gpu_id))
-    train_pipeline(wanted, "fits", "fits.tsv")
-    taken, left = torch.cuda.max_memory_reserved(), free_memory()
-    limit = left + 0.6 * (taken - left)
+    training = TrainingConfig(config, Path(corpus), overrides=overrides, max_steps=2, gpu_id=int(gpu_id))
+    train_pipeline(training, "fits", "fits.tsv")
+    peak, reserved = torch.cuda.max_memory_reserved(), free_memory()
+    limit = reserved + 0.6 * (peak - reserved)
     torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.get_device_properties(int(gpu_id)).total_memory)
-    trained = train_pipeline(wanted, "halve", "halve.tsv")
+    trained = train_pipeline(training, "halve", "halve.tsv")
     if not trained or not trained.state.sub_batch:
-        raise RuntimeError(f"{taken / 2**20:,.0f} MB were needed, {limit / 2**20:,.0f} MB allowed: nothing was divided")
-    print(f"{trained.state.sub_batch:,} words at a time in {limit / 2**20:,.0f} of {taken / 2**20:,.0f} MB")
+        raise RuntimeError(f"{peak / 2**20:,.0f} MB were needed, {limit / 2**20:,.0f} MB allowed: nothing was divided")
+    print(f"{trained.state.sub_batch:,} words at a time in {limit / 2**20:,.0f} of {peak / 2**20:,.0f} MB")
 
 
 def losses(name: str) -> str:
@@ -169,9 +169,9 @@ def measure_busy(gpu_id: int) -> Iterator[list[int]]:
     gpu_id (int): negative for the CPU, which isn't measured.
     YIELDS (list[int]): the percentage, after the block; nothing without kernels.
     """
-    found: list[int] = []
+    percent: list[int] = []
     if gpu_id < 0:
-        yield found
+        yield percent
         return
     import torch
     from torch.profiler import ProfilerActivity, profile
@@ -179,17 +179,17 @@ def measure_busy(gpu_id: int) -> Iterator[list[int]]:
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
         torch.cuda.synchronize(gpu_id)
         start = time.perf_counter()
-        yield found
+        yield percent
         torch.cuda.synchronize(gpu_id)
         seconds = time.perf_counter() - start
-    on_device = (one for one in profiler.events() if one.device_type == torch.autograd.DeviceType.CUDA)
-    kernels = sorted((one.time_range.start, one.time_range.end) for one in on_device)
+    on_device = (event for event in profiler.events() if event.device_type == torch.autograd.DeviceType.CUDA)
+    kernels = sorted((event.time_range.start, event.time_range.end) for event in on_device)
     busy, reached = 0.0, -math.inf
     for first, last in kernels:  # kernels that overlap count once
         busy += max(0.0, last - max(first, reached))
         reached = max(reached, last)
     if kernels:
-        found.append(min(100, round(100 * busy / 1e6 / seconds)))  # from microseconds
+        percent.append(min(100, round(100 * busy / 1e6 / seconds)))  # from microseconds
 
 
 def evaluate(name: str, split: Path, gpu_id: int, texts: int) -> str:
@@ -199,8 +199,8 @@ def evaluate(name: str, split: Path, gpu_id: int, texts: int) -> str:
     config["nlp"]["batch_size"] = texts
     config.to_disk(model / "config.cfg")
     printed = run("-m", "scripts.evaluate", name, "--split", split.absolute(), "--gpu-id", gpu_id)
-    found = re.search(r"[\d,]+ words? (?:a|per) second", " ".join(printed.split()))
-    return found[0] if found else printed[-200:]
+    match = re.search(r"[\d,]+ words? (?:a|per) second", " ".join(printed.split()))
+    return match[0] if match else printed[-200:]
 
 
 def main(
@@ -214,13 +214,13 @@ def main(
     rows: list[list[Cell]] = []
     on_gpu = gpu_id >= 0
 
-    def step(name: str, work: Callable[..., str], *given: Any, **options: Any) -> None:
+    def step(name: str, work: Callable[..., str], *args: Any, **options: Any) -> None:
         start = time.perf_counter()
         try:
-            found = work(*given, **options)
+            result = work(*args, **options)
         except Exception as error:  # whatever fails, what comes after may work
-            found = f"FAILED: {error}"
-        rows.append([name, time.perf_counter() - start, " ".join(found.split())])
+            result = f"FAILED: {error}"
+        rows.append([name, time.perf_counter() - start, " ".join(result.split())])
         print(*rows[-1], sep="\n   ", flush=True)
         if on_gpu:
             write_result("gpu", COLUMNS, rows, note=f"On {machine}.")
@@ -235,24 +235,24 @@ def main(
         machine = device_name(gpu_id)
     finally:
         step("thinc", lambda: machine)
-    made = corpus or make_corpus(2000, OUT)
+    merged = corpus or make_corpus(2000, OUT)
     transformer = OUT / "transformer"
-    make_transformer(made, transformer, tiny=tiny)
+    make_transformer(merged, transformer, tiny=tiny)
     for precision in ("fp32", "fp16", "bf16"):
-        step(f"{steps} steps in {precision}", train, precision, made, transformer, steps, gpu_id, precision=precision)
-    step("a training that is killed", resume, "killed", made, transformer, steps, gpu_id)
+        step(f"{steps} steps in {precision}", train, precision, merged, transformer, steps, gpu_id, precision=precision)
+    step("a training that is killed", resume, "killed", merged, transformer, steps, gpu_id)
     if on_gpu:
         limited = "import sys; from benchmarks.gpu import train_in_less; train_in_less(*sys.argv[1:])"
-        step("a batch that doesn't fit", run, "-c", limited, made.absolute(), transformer.absolute(), gpu_id)
+        step("a batch that doesn't fit", run, "-c", limited, merged.absolute(), transformer.absolute(), gpu_id)
     for texts in (16, 256):
-        step(f"evaluation, {texts} texts", evaluate, "fp32", made / "dev", gpu_id, texts)
+        step(f"evaluation, {texts} texts", evaluate, "fp32", merged / "dev", gpu_id, texts)
     for precision in ("fp16", "bf16"):
-        step(f"evaluation in {precision}", evaluate, precision, made / "dev", gpu_id, 256)
+        step(f"evaluation in {precision}", evaluate, precision, merged / "dev", gpu_id, 256)
     if on_gpu:
-        step("evaluation on the CPU", evaluate, "bf16", made / "dev", -1, 256)
+        step("evaluation on the CPU", evaluate, "bf16", merged / "dev", -1, 256)
     if on_gpu and int(run("-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())")) > 1:
         step("losses on one GPU", losses, "fp32")
-        step("two GPUs", train, "two", made, transformer, steps, gpu_id, precision="fp32", gpus=2)
+        step("two GPUs", train, "two", merged, transformer, steps, gpu_id, precision="fp32", gpus=2)
         step("losses on two GPUs", losses, "two")
 
 

@@ -24,19 +24,19 @@ COLUMNS |= {"gain over fp32, F1": "", "their mean": "+.4f", "words per CPU secon
 
 def train(corpus: Path, out: Path, seed: int, steps: int) -> dict[str, Scores]:
     """Train `small`, and score it in fp32 and in int8; or read the kept scores."""
-    kept = out / "scores.json"
-    if not kept.exists():
+    file = out / "scores.json"
+    if not file.exists():
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
-        wanted = TrainingConfig(default_config("small"), corpus, seed=seed, max_steps=steps)
-        train_pipeline(wanted, out / "model", out / "curve.tsv")
+        training = TrainingConfig(default_config("small"), corpus, seed=seed, max_steps=steps)
+        train_pipeline(training, out / "model", out / "curve.tsv")
         scores = {"fp32": score(out / "model", corpus, 0)}
         config = out / "model/config.cfg"
         config.write_text(config.read_text(encoding="utf8").replace("int8 = false", "int8 = true"), encoding="utf8")
         scores["int8"] = score(out / "model", corpus, 0)
-        kept.write_text(json.dumps(scores), encoding="utf8")
+        file.write_text(json.dumps(scores), encoding="utf8")
         shutil.rmtree(out / "model")
-    return {way: Scores(*each) for way, each in json.loads(kept.read_bytes()).items()}
+    return {way: Scores(*score) for way, score in json.loads(file.read_bytes()).items()}
 
 
 def main(
@@ -52,17 +52,17 @@ def main(
         merged = [merge_words(place, own, seed) for seed, own in enumerate(folders)]
         texts = round(median(count for _, count in merged))
         scores = [
-            train(made, own / str(steps), seed, steps)
-            for seed, (own, (made, _)) in enumerate(zip(folders, merged, strict=True))
+            train(merged_corpus, own / str(steps), seed, steps)
+            for seed, (own, (merged_corpus, _)) in enumerate(zip(folders, merged, strict=True))
         ]
         for way in ("fp32", "int8"):
-            found = [each[way] for each in scores]
-            gains = [each[way].f1 - each["fp32"].f1 for each in scores]
-            told = [" ".join(f"{gain:+.3f}" for gain in gains), mean(gains)] if way == "int8" else ["", None]
-            f1 = spread([one.f1 for one in found]), spread([one.macro_f1 for one in found])
-            times = median(each[way].words / each["fp32"].words for each in scores)
-            words = median(one.words for one in found)
-            rows.append([place.stem, texts, steps, way, seeds, *f1, *told, words, times])
+            way_scores = [by_way[way] for by_way in scores]
+            gains = [by_way[way].f1 - by_way["fp32"].f1 for by_way in scores]
+            cells = [" ".join(f"{gain:+.3f}" for gain in gains), mean(gains)] if way == "int8" else ["", None]
+            f1 = spread([score.f1 for score in way_scores]), spread([score.macro_f1 for score in way_scores])
+            times = median(by_way[way].words / by_way["fp32"].words for by_way in scores)
+            words = median(score.words for score in way_scores)
+            rows.append([place.stem, texts, steps, way, seeds, *f1, *cells, words, times])
         write_result("int8", COLUMNS, rows)
 
 

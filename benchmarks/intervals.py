@@ -36,9 +36,9 @@ def draw(rng: np.random.Generator, texts: int, ease: float | np.ndarray) -> np.n
     """
     size = rng.lognormal(np.log(6), 0.7, texts)
     gold = rng.poisson(size)
-    found = 1 / (1 + np.exp(-(ease + rng.normal(size=texts))))
-    right = rng.binomial(gold, found)
-    return np.stack([right, right + rng.poisson(0.9 * size * (1 - found)), gold], 1)[:, None]
+    p = 1 / (1 + np.exp(-(ease + rng.normal(size=texts))))
+    right = rng.binomial(gold, p)
+    return np.stack([right, right + rng.poisson(0.9 * size * (1 - p)), gold], 1)[:, None]
 
 
 def simulate(texts: int, *, samples: int, seed: int) -> Coverage:

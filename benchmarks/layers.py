@@ -49,25 +49,25 @@ def score(model: Path, corpus: Path, seconds: float) -> Scores:
 
     seconds (float): CPU seconds of its training.
     """
-    found = evaluate_pipeline(model, corpus / "test", dev=corpus / "dev").metrics
+    metrics = evaluate_pipeline(model, corpus / "test", dev=corpus / "dev").metrics
     nlp = load_pipeline(model)
     nlp("Some words, before time counts.")
     texts = [stored for file in find_partitions(corpus / "test") for stored in read_stored_docs(file)]
     began = time.process_time()
     words = sum(len(doc) for _, doc in predict_each(nlp, iter(texts), len))
     speed = words / (time.process_time() - began)
-    assert found.dev
-    return Scores(found.dev.all_gold.f or 0, found.all_gold.f or 0, found.all_gold.macro.f or 0, seconds, speed)
+    assert metrics.dev
+    return Scores(metrics.dev.all_gold.f or 0, metrics.all_gold.f or 0, metrics.all_gold.macro.f or 0, seconds, speed)
 
 
 def take_words(tasks: Sequence[Task], words: int) -> list[Task]:
     """Return the first tasks with this number of words in total."""
-    taken = list[Task]()
+    chosen = list[Task]()
     for task in tasks:
         if words > 0:
-            taken.append(task)
+            chosen.append(task)
             words -= len(task["text"].split())
-    return taken
+    return chosen
 
 
 def train(corpus: Path, out: Path, seed: int, steps: int, layers: int) -> Scores:
@@ -75,29 +75,29 @@ def train(corpus: Path, out: Path, seed: int, steps: int, layers: int) -> Scores
 
     out (Path): folder for the scores, and for the pipeline, which is deleted.
     """
-    kept = out / "scores.json"
-    if not kept.exists():
+    file = out / "scores.json"
+    if not file.exists():
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
         overrides = {"components.ner.model.tok2vec.layers": layers}
-        wanted = TrainingConfig(default_config("small"), corpus, seed=seed, max_steps=steps, overrides=overrides)
+        config = TrainingConfig(default_config("small"), corpus, seed=seed, max_steps=steps, overrides=overrides)
         began = time.process_time()
-        train_pipeline(wanted, out / "model", out / "curve.tsv")
+        train_pipeline(config, out / "model", out / "curve.tsv")
         scores = score(out / "model", corpus, time.process_time() - began)
         shutil.rmtree(out / "model")
-        kept.write_text(json.dumps(scores), encoding="utf8")
-    return Scores(*json.loads(kept.read_bytes()))
+        file.write_text(json.dumps(scores), encoding="utf8")
+    return Scores(*json.loads(file.read_bytes()))
 
 
 def merge_words(corpus: Path, folder: Path, seed: int) -> tuple[Path, int]:
     """Merge WORDS of each split, drawn by the seed from train; return the corpus, and its number of texts."""
-    made = folder / "merged/corpus"
-    if not (made / "manifest.json").exists():
+    merged = folder / "merged/corpus"
+    if not (merged / "manifest.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         data = read_data(corpus, folder, seed)
         merge(taken_of(data), data.labels, folder / "merged")
-    return made, sum(json.loads((made / "manifest.json").read_bytes())["splits"][name]["texts"] for name in WORDS)
+    return merged, sum(json.loads((merged / "manifest.json").read_bytes())["splits"][name]["texts"] for name in WORDS)
 
 
 def taken_of(data: Data) -> dict[str, Sequence[Task]]:
@@ -109,7 +109,7 @@ def row_of(name: str, texts: int, steps: int, layers: int, scores: list[Scores],
     """Make a row: medians and ranges of the seeds, and each seed's gain in F1 over all layers."""
     *f1, seconds, words = zip(*scores, strict=True)
     gains = " ".join(f"{own.f1 - other.f1:+.3f}" for own, other in zip(scores, whole, strict=True))
-    cells = [spread(each) for each in f1]
+    cells = [spread(score) for score in f1]
     return [name, texts, steps, layers, len(scores), *cells, gains, median(seconds), median(words)]
 
 
@@ -130,12 +130,12 @@ def main(
             merged = [merge_words(place, own, seed) for seed, own in enumerate(folders)]
             texts = round(median(count for _, count in merged))
             scores: dict[int, list[Scores]] = {}
-            for kept in layers if steps == STEPS[0] else layers[:2]:
-                scores[kept] = [
-                    train(made, own / f"{steps}-{kept}", seed, steps, kept)
-                    for seed, (own, (made, _)) in enumerate(zip(folders, merged, strict=True))
+            for kept_layers in layers if steps == STEPS[0] else layers[:2]:
+                scores[kept_layers] = [
+                    train(merged_corpus, own / f"{steps}-{kept_layers}", seed, steps, kept_layers)
+                    for seed, (own, (merged_corpus, _)) in enumerate(zip(folders, merged, strict=True))
                 ]
-                rows.append(row_of(place.stem, texts, steps, kept, scores[kept], scores[layers[0]]))
+                rows.append(row_of(place.stem, texts, steps, kept_layers, scores[kept_layers], scores[layers[0]]))
                 write_result("layers", COLUMNS, rows)
 
 

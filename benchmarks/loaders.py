@@ -115,7 +115,7 @@ def main(
     columns = {"texts": "", "loader": "", "words per second": ",.0f", "of in_memory": ".2f", "memory, MB": ",.0f"}
     write_result("loaders", columns, rows)
     columns = {"texts": "", "seconds": ",.0f", "memory, MB": ",.0f"}
-    write_result("read_epoch", columns, [(texts, one.seconds, one.megabytes) for texts, one in epochs.items()])
+    write_result("read_epoch", columns, [(texts, epoch.seconds, epoch.megabytes) for texts, epoch in epochs.items()])
     growth = runs["60,000", "streamed"].megabytes / runs["6,000", "streamed"].megabytes
     if growth > MAX_MEMORY_RATIO:
         raise SystemExit(f"ten times the texts take {growth:.2f} of the memory")

@@ -131,13 +131,13 @@ def write_result(name: str, columns: Mapping[str, str], rows: Sequence[Sequence[
 
     more: other fields of `Result`, such as another command than the running one.
     """
-    given = {
+    fields = {
         "command": " ".join(["python", *sys.orig_argv[1:]]),
         **more,
         "columns": dict(columns),
         "rows": [list(map(shorten, row)) for row in rows],
     }
-    result = Result(date=date.today().isoformat(), commit=find_commit(), machine=this_machine(), **given)
+    result = Result(date=date.today().isoformat(), commit=find_commit(), machine=this_machine(), **fields)
     (RESULTS / f"{name}.json").write_text(encode(result), encoding="utf8")
     print(f"\n{as_table(result)}\n\npython -m benchmarks.tables puts this into the pages")
 
@@ -167,7 +167,7 @@ def encode(result: Result) -> str:
     for name, value in msgspec.to_builtins(result).items():
         written = json.dumps(value, ensure_ascii=False)
         if isinstance(value, list):
-            lines = ",\n    ".join(json.dumps(each, ensure_ascii=False) for each in value)
+            lines = ",\n    ".join(json.dumps(item, ensure_ascii=False) for item in value)
             written = f"[\n    {lines}\n  ]"
         fields.append(f"  {json.dumps(name)}: {written}")
     return "{\n" + ",\n".join(fields) + "\n}\n"
@@ -192,8 +192,8 @@ def as_text(cell: Cell, form: str) -> str:
 def this_machine() -> Machine:
     """Describe this machine, as far as Linux tells."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
-    found = dict(line.replace("\t", "").split(": ", 1) for line in lines if ": " in line)
+    cpuinfo = dict(line.replace("\t", "").split(": ", 1) for line in lines if ": " in line)
     named = {"model name": "", "cpu family": "family ", "model": "model "}
-    parts = [f"{word}{found[name]}" for name, word in named.items() if name in found]
+    parts = [f"{word}{cpuinfo[name]}" for name, word in named.items() if name in cpuinfo]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Machine(", ".join(parts) or None, count_cores(), round(memory / 2**30))

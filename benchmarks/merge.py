@@ -64,9 +64,9 @@ def main(
         raise SystemExit(f"merge: {lines[1].megabytes:.0f} MB")
 
 
-def line(what: str, *taken: Measured, ratio: float | None = None, of: str = "") -> Line:
+def line(what: str, *measured: Measured, ratio: float | None = None, of: str = "") -> Line:
     """Make a line from medians."""
-    return Line(what, median(one.seconds for one in taken), median(one.megabytes for one in taken), ratio, of)
+    return Line(what, median(run.seconds for run in measured), median(run.megabytes for run in measured), ratio, of)
 
 
 if __name__ == "__main__":

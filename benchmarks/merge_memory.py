@@ -72,9 +72,9 @@ def main(
     for count in (FULL, texts):
         shutil.rmtree(OUT, ignore_errors=True)
         declared = make_tasks(count, labels, OUT / "tasks")
-        taken = measure("scripts.merge", str(declared), str(OUT / "corpus"), "--workers", "2")
-        peaks.append(taken.megabytes)
-        rows.append([count, labels, taken.seconds, peaks[-1], peaks[-1] / peaks[0] if len(peaks) > 1 else None])
+        measured = measure("scripts.merge", str(declared), str(OUT / "corpus"), "--workers", "2")
+        peaks.append(measured.megabytes)
+        rows.append([count, labels, measured.seconds, peaks[-1], peaks[-1] / peaks[0] if len(peaks) > 1 else None])
     columns = {"texts": ",", "labels": "", "seconds": ",.0f", "memory, MB": ",.0f", f"of {FULL:,} texts'": ".2f"}
     write_result("merge_memory", columns, rows)
     if peaks[1] > MAX_MEMORY_RATIO * peaks[0]:

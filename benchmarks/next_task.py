@@ -68,13 +68,13 @@ def minutes_of(task: Task, label: str, per_span: float) -> float:
 
 def take(tasks: Sequence[Task], label: str, per_span: float, minutes: float) -> list[Task]:
     """Return the first texts that fit into the minutes."""
-    taken: list[Task] = []
+    chosen: list[Task] = []
     for task in tasks:
         minutes -= minutes_of(task, label, per_span)
         if minutes < 0:
             break
-        taken.append(task)
-    return taken
+        chosen.append(task)
+    return chosen
 
 
 def merge_answers(data: Data, start: int, more: Answers, folder: Path) -> tuple[Path, Ledger]:
@@ -96,8 +96,8 @@ def merge_answers(data: Data, start: int, more: Answers, folder: Path) -> tuple[
 def train(data: Data, start: int, more: Answers, folder: Path, seed: int, steps: int = STEPS) -> Trained:
     """Merge, train, and score dev and test."""
     corpus, merge = merge_answers(data, start, more, folder)
-    wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=steps)
-    train_pipeline(wanted, folder / "model", folder / "curve.tsv")
+    config = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=steps)
+    train_pipeline(config, folder / "model", folder / "curve.tsv")
     metrics = evaluate_pipeline(folder / "model", corpus / "test", dev=corpus / "dev").metrics
     metrics.pipeline_digest = folder.name
     return Trained(folder / "model", metrics, merge)
@@ -112,14 +112,14 @@ def next_step(trained: Trained, *, in_full: bool) -> Step:
     return max(steps, key=lambda step: step.removes)
 
 
-def rank(trained: Trained, rest: Sequence[Task], folder: Path) -> list[Task]:
+def rank(trained: Trained, unannotated: Sequence[Task], folder: Path) -> list[Task]:
     """Sort texts as an export of their predictions does."""
     folder.mkdir()
-    write_rows(folder / "raw.jsonl", [{"text": task["text"]} for task in rest])
+    write_rows(folder / "raw.jsonl", [{"text": task["text"]} for task in unannotated])
     for _ in predict_texts(trained.model, [folder / "raw.jsonl"], folder / "predicted.jsonl"):
         pass
     export(folder / "predicted.jsonl", folder / "asked", "prodigy")
-    tasks = {task["text"]: task for task in rest}
+    tasks = {task["text"]: task for task in unannotated}
     rows = map(json.loads, (folder / "asked/all.jsonl").read_text(encoding="utf8").splitlines())
     return [tasks[row["text"]] for row in rows]
 
@@ -129,9 +129,11 @@ def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) ->
 
     RETURNS (dict): rounds by way; an earlier call's, if it has ended.
     """
-    kept = folder / "scores.json"
-    if kept.exists():
-        return {way: [Round(*each) for each in rounds] for way, rounds in json.loads(kept.read_bytes()).items()}
+    file = folder / "scores.json"
+    if file.exists():
+        return {
+            way: [Round(*way_rounds) for way_rounds in rounds] for way, rounds in json.loads(file.read_bytes()).items()
+        }
     folder.mkdir(parents=True)
     data = read_data(corpus, folder, seed)
     start = min(start, len(data.train) // 2)
@@ -147,27 +149,27 @@ def run_seed(corpus: Path, folder: Path, seed: int, start: int, minutes: int) ->
             step = next_step(trained, in_full=way != "label by label")
             label = "".join(step.labels)
             done = [task["text"] for task in more[label]]
-            rest = [task for task in data.train[start:] if task["text"] not in done]
-            if way == "least certain texts" and rest:
-                rest = rank(trained, rest, folder / f"{way}, {number}, ranked")
-            spent = sum(minutes_of(task, one, per_span) for one, tasks in more.items() for task in tasks)
-            new = take(rest, label, per_span, number * minutes - spent)
+            unannotated = [task for task in data.train[start:] if task["text"] not in done]
+            if way == "least certain texts" and unannotated:
+                unannotated = rank(trained, unannotated, folder / f"{way}, {number}, ranked")
+            spent = sum(minutes_of(task, done_task, per_span) for done_task, tasks in more.items() for task in tasks)
+            new = take(unannotated, label, per_span, number * minutes - spent)
             more[label] += new
             with patch.object(forecasts, "MAX_ASKED", len(new)):
-                said = forecasts.forecast(step, trained.metrics, trained.merge, {}, None)
+                gain = forecasts.forecast(step, trained.metrics, trained.merge, {}, None)
             trained = train(data, start, more, folder / f"{way}, {number}", seed)
-            settled = forecasts.settle([said] if said else [], trained.metrics, trained.merge, {})
+            settled = forecasts.settle([gain] if gain else [], trained.metrics, trained.merge, {})
             held = settled[0].held if settled else None
             rows.append(Round(sum(map(len, more.values())), *f1_of(trained), held))
-            print(seed, way, number, label, len(new), rows[-1], said and said.interval, flush=True)
-    kept.write_text(json.dumps(scores), encoding="utf8")
+            print(seed, way, number, label, len(new), rows[-1], gain and gain.interval, flush=True)
+    file.write_text(json.dumps(scores), encoding="utf8")
     return scores
 
 
 def f1_of(trained: Trained) -> tuple[float, float]:
     """Return F1 and macro F1 on test."""
-    found = trained.metrics.all_gold
-    return found.f or 0, found.macro.f or 0
+    scores = trained.metrics.all_gold
+    return scores.f or 0, scores.macro.f or 0
 
 
 def main(
@@ -181,17 +183,23 @@ def main(
     """Replay all rounds, and write the table."""
     rows: list[list[Cell]] = []
     for place in corpus:
-        found = [run_seed(place, folder / f"{place.stem}-{seed}", seed, start, minutes) for seed in range(seeds)]
-        for way in found[0]:
+        results = [run_seed(place, folder / f"{place.stem}-{seed}", seed, start, minutes) for seed in range(seeds)]
+        for way in results[0]:
             for number in range(0 if way == WAYS[0] else 1, ROUNDS + 1):
-                rounds, base = [one[way][number] for one in found], [one[WAYS[0]][number] for one in found]
-                cells = [spread([each.f1 for each in rounds]), spread([each.macro_f1 for each in rounds])]
+                rounds, base = (
+                    [result[way][number] for result in results],
+                    [result[WAYS[0]][number] for result in results],
+                )
+                cells = [
+                    spread([way_rounds.f1 for way_rounds in rounds]),
+                    spread([way_rounds.macro_f1 for way_rounds in rounds]),
+                ]
                 gains = " ".join(f"{mine.f1 - other.f1:+.3f}" for mine, other in zip(rounds, base, strict=True))
-                held = [each.held for each in rounds if each.held is not None]
-                kept = f"{sum(held)} of {len(held)}" if number else ""
-                texts, name = median(each.texts for each in rounds), way if number else "start"
+                held = [way_rounds.held for way_rounds in rounds if way_rounds.held is not None]
+                held_of_all = f"{sum(held)} of {len(held)}" if number else ""
+                texts, name = median(way_rounds.texts for way_rounds in rounds), way if number else "start"
                 gain = "" if way == WAYS[0] else gains
-                rows.append([place.stem, name, number * minutes, texts, seeds, *cells, gain, kept])
+                rows.append([place.stem, name, number * minutes, texts, seeds, *cells, gain, held_of_all])
         write_result(result, COLUMNS, rows)
 
 

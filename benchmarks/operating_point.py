@@ -89,7 +89,7 @@ def draw_points(every: OperatingPoints, goal: Goal, draws: int) -> Iterator[tupl
     units = list(every.units.values())
     for number in range(draws):
         order = np.random.default_rng(number).permutation(len(units))
-        dev, test = (part_of(every, [units[one] for one in some]) for some in np.array_split(order, 2))
+        dev, test = (part_of(every, [units[unit] for unit in some]) for some in np.array_split(order, 2))
         points = dev.fit()
         counts = test.count(np.array([points[name]["least"] for name in test.names])).sum(0)
         plain = test.count(np.full(len(test.names), 0.5 if goal.figure == "recall" else 0.0)).sum(0)
@@ -121,11 +121,11 @@ def main(
                 for value in goals:
                     goal = Goal(figure, value)
                     every, speed = predict(folder, goal, texts)
-                    found = np.array([*draw_points(every, goal, draws)])
-                    own = found[:, 0 if figure == "precision" else 1]
+                    figures = np.array([*draw_points(every, goal, draws)])
+                    own = figures[:, 0 if figure == "precision" else 1]
                     held = int((own >= value).sum())
                     rows.append([corpus.stem, len(texts), f"{figure} {value}", draws, len(own), held, held / len(own)])
-                    rows[-1] += [*np.median(found, 0).tolist(), speed]
+                    rows[-1] += [*np.median(figures, 0).tolist(), speed]
     columns = {"corpus": "", "held-out texts": ",", "goal": "", "draws": ",", "points that reach it on dev": ","}
     columns |= {"reach it on test": ",", "share": ".0%", "precision": ".3f", "recall": ".3f"}
     columns |= {"precision without": ".3f", "recall without": ".3f", "words per CPU second": ",.0f"}

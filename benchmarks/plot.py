@@ -21,12 +21,12 @@ def draw(result: Result) -> str:
     names = [*result.columns]
     of_line, of_place = next(axes for axes in AXES.items() if axes[0] in names)
     scale = log10 if of_line == "method" else float
-    found: dict[str, list[tuple[float, tuple[float, float, float]]]] = defaultdict(list)
+    by_method: dict[str, list[tuple[float, tuple[float, float, float]]]] = defaultdict(list)
     rows = [dict(zip(names, row, strict=True)) for row in result.rows]
-    for cells in (one for one in rows if one.get("corpus") == rows[0].get("corpus")):
-        found[str(cells[of_line])].append((_number(cells[of_place]), _spread(cells["F1"])))
-    seconds = [x for points in found.values() for x, _ in points]
-    scores = [y for points in found.values() for _, spread in points for y in spread]
+    for cells in (row for row in rows if row.get("corpus") == rows[0].get("corpus")):
+        by_method[str(cells[of_line])].append((_number(cells[of_place]), _spread(cells["F1"])))
+    seconds = [x for points in by_method.values() for x, _ in points]
+    scores = [y for points in by_method.values() for _, spread in points for y in spread]
     x_from, x_to = scale(min(seconds)), scale(max(seconds))
     x_from, x_to = x_from - (x_to - x_from) / 20, x_to + (x_to - x_from) / 20
     step = STEPS[max(scores) - min(scores) > STEPS[1]]
@@ -56,7 +56,9 @@ def draw(result: Result) -> str:
             lines.append(f'<text x="{place_x(tick):.0f}" y="{low + 19}" text-anchor="middle">{tick:,}</text>')
     # The names stand to the right of the lines' ends, from top to bottom, without overlap.
     free = 0.0
-    for color, (name, points) in zip(COLORS, sorted(found.items(), key=lambda one: -max(one[1])[1][0]), strict=False):
+    for color, (name, points) in zip(
+        COLORS, sorted(by_method.items(), key=lambda point: -max(point[1])[1][0]), strict=False
+    ):
         points.sort()
         lines.append(f'<g stroke="{color}" fill="{color}">')
         path = "L".join(f"{place_x(x):.0f} {place_y(y):.0f}" for x, (y, *_) in points)

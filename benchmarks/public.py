@@ -67,8 +67,8 @@ def merge_tasks(
         write_rows(folder / f"{name}.jsonl", tasks)
     declared = [{**entry, "path": f"{entry['name']}.jsonl"} for entry in entries]
     (folder / "datasets.yml").write_text(yaml.safe_dump(declared), encoding="utf8")
-    given = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off", **settings)
-    return folder / "corpus", merge_data([folder / "datasets.yml"], folder / "corpus", given)
+    merge_settings = msgspec.structs.replace(read_settings(Path("project.yml")), near_duplicates="off", **settings)
+    return folder / "corpus", merge_data([folder / "datasets.yml"], folder / "corpus", merge_settings)
 
 
 def merge(corpus: Path, annotated: str, folder: Path, group: int | None = None, *, choice: bool = False) -> Path:

@@ -36,10 +36,12 @@ def find_stars(counts: Sequence[np.ndarray]) -> tuple[bool, bool, bool]:
     counts (Sequence): by pipeline, shape (texts, trainings, labels, 3).
     """
     labels = [str(number) for number in range(counts[0].shape[2])]
-    f = [f_scores(one.sum(0)) for one in counts]
-    runs = pool_runs(f, [len(one) for one in f], [False, False])
-    found = score_counts(["one", "other"], labels, counts, runs)
-    stars = [row.changes["other"].significant for row in (found["micro"], found["macro"], *found["labels"].values())]
+    f = [f_scores(count.sum(0)) for count in counts]
+    runs = pool_runs(f, [len(scores) for scores in f], [False, False])
+    compared = score_counts(["one", "other"], labels, counts, runs)
+    stars = [
+        row.changes["other"].significant for row in (compared["micro"], compared["macro"], *compared["labels"].values())
+    ]
     return stars[0], stars[1], any(stars[2:])
 
 
@@ -50,9 +52,9 @@ def draw(rng: np.random.Generator, texts: int, trainings: Sequence[int]) -> list
     drawn = []
     for number in trainings:
         odds = ease + rng.normal(0, EFFECT, (1, number, 1)) + rng.normal(0, EFFECT, (1, number, LABELS))
-        found = 1 / (1 + np.exp(-odds))
-        right = rng.binomial(gold, found)
-        drawn.append(np.stack([right, right + rng.poisson(6 * (1 - found)), np.broadcast_to(gold, right.shape)], -1))
+        p = 1 / (1 + np.exp(-odds))
+        right = rng.binomial(gold, p)
+        drawn.append(np.stack([right, right + rng.poisson(6 * (1 - p)), np.broadcast_to(gold, right.shape)], -1))
     return drawn
 
 
@@ -90,11 +92,11 @@ def train_all(corpora: Sequence[Path], steps: int, keep: Path) -> None:
         for split in ("dev", "test"):
             own = every.filter(pa.compute.equal(every["split"].cast(pa.string()), split))
             counts = read_counts(own, "key", own["key"].cast(pa.string()).unique().to_pylist(), labels)
-            halves = [one for one in combinations(range(SEEDS), SEEDS // 2) if 0 in one]
+            halves = [half for half in combinations(range(SEEDS), SEEDS // 2) if 0 in half]
             stars = [find_stars([counts[:, [*half]], np.delete(counts, half, 1)]) for half in halves]
             pairs = [counts[:, [*pair]] for pair in combinations(range(SEEDS), 2)]
             alone = [score_counts(["one", "other"], labels, np.split(pair, 2, 1))["micro"] for pair in pairs]
-            before = sum(one.changes["other"].significant for one in alone)
+            before = sum(star.changes["other"].significant for star in alone)
             f = f_scores(counts.sum(0))[:, -2].tolist()
             texts = len(counts)
             rows.append([out.name, split, texts, (float(np.median(f)), min(f), max(f)), f"{before} of {len(pairs)}"])

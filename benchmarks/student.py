@@ -64,18 +64,18 @@ def divide(corpus: Path, texts: int, folder: Path) -> Path:
 def train(name: str, corpus: Path, out: Path, seed: int, overrides: dict[str, Any]) -> Scores:
     """Train a config, and score it on dev and test of the corpus."""
     began = time.process_time()
-    wanted = TrainingConfig(default_config(name), corpus, seed=seed, overrides=overrides)
-    train_pipeline(wanted, out, out.with_suffix(".tsv"))
+    config = TrainingConfig(default_config(name), corpus, seed=seed, overrides=overrides)
+    train_pipeline(config, out, out.with_suffix(".tsv"))
     seconds = time.process_time() - began
-    found = evaluate_pipeline(out, corpus / "test", dev=corpus / "dev").metrics
-    assert found.dev
-    return Scores(found.dev.all_gold.f or 0, found.all_gold.f or 0, found.all_gold.macro.f or 0, seconds)
+    metrics = evaluate_pipeline(out, corpus / "test", dev=corpus / "dev").metrics
+    assert metrics.dev
+    return Scores(metrics.dev.all_gold.f or 0, metrics.all_gold.f or 0, metrics.all_gold.macro.f or 0, seconds)
 
 
 def row_of(begin: list[Cell], scores: list[Scores]) -> list[Cell]:
     """Make a row: medians and ranges of the seeds."""
     *f1, seconds = zip(*scores, strict=True)
-    cells: list[Cell] = [(median(each), min(each), max(each)) if len(each) > 1 else each[0] for each in f1]
+    cells: list[Cell] = [(median(score), min(score), max(score)) if len(score) > 1 else score[0] for score in f1]
     return [*begin, len(scores), *cells, median(seconds)]
 
 
@@ -102,13 +102,16 @@ def main(
         add([place.stem, texts, 0, "small"], [train("small", gold, teacher, 0, {})])
         for most in raw:
             lines = (own / "raw.jsonl").read_bytes().splitlines(keepends=True)
-            taken = own / f"raw-{most}"
-            taken.mkdir()
-            (taken / "raw.jsonl").write_bytes(b"".join(lines[: most or None]))
-            made, _ = make_student_corpus(teacher, [taken / "raw.jsonl"], gold, taken / "corpus")
+            raw_folder = own / f"raw-{most}"
+            raw_folder.mkdir()
+            (raw_folder / "raw.jsonl").write_bytes(b"".join(lines[: most or None]))
+            student_corpus, _ = make_student_corpus(teacher, [raw_folder / "raw.jsonl"], gold, raw_folder / "corpus")
             for name, overrides in (("student", {}), ("student, vectors", VECTORS))[: 1 + vectors]:
-                scores = [train("student", taken / "corpus", taken / f"{name}-{n}", n, overrides) for n in range(seeds)]
-                add([place.stem, texts, made.texts, name], scores)
+                scores = [
+                    train("student", raw_folder / "corpus", raw_folder / f"{name}-{n}", n, overrides)
+                    for n in range(seeds)
+                ]
+                add([place.stem, texts, student_corpus.texts, name], scores)
 
 
 if __name__ == "__main__":

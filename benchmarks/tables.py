@@ -112,19 +112,21 @@ def draw_plots(page: str) -> dict[Path, str]:
     return {Path("docs", f"{name}.svg"): draw(read_result(name)) for name in PLOT.findall(page)}
 
 
-def write_section(found: re.Match[str]) -> str:
+def write_section(match: re.Match[str]) -> str:
     """Format a section's settings: those in project.yml, then the others.
 
     RAISES (NotInStep): if the file and OTHERS don't have each key of the section's Struct once.
     """
-    begin, name, end = found.groups()
+    begin, name, end = match.groups()
     struct, others = OTHERS[name]
     text = Path("project.yml").read_text(encoding="utf8")
     _, title, section = (
         re.split(rf"(?m)^{name}:(?: +# (.*))?\n", text, maxsplit=1) if f"\n{name}:" in text else ("",) * 3
     )
     section = re.split(r"(?m)^(?=\S)", section, maxsplit=1)[0]
-    rows = {key: (value or f"[{_join(items)}]", said or title) for key, value, said, items in KEY.findall(section)}
+    rows = {
+        key: (value or f"[{_join(items)}]", comment or title) for key, value, comment, items in KEY.findall(section)
+    }
     defaults = {
         field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         for field in msgspec.structs.fields(struct)
@@ -132,8 +134,8 @@ def write_section(found: re.Match[str]) -> str:
     }
     if [*rows, *others] != list(dict.fromkeys([*rows, *others])) or {*rows, *others} != {*defaults}:
         raise NotInStep(f"section {name}: {sorted({*rows, *others} ^ {*defaults})} or a key that stands twice")
-    lines = [_row("", key, value, POLICY if key in POLICIES else said) for key, (value, said) in rows.items()]
-    lines += [_row("+", key, _as_yaml(defaults[key]), said) for key, said in others.items()]
+    lines = [_row("", key, value, POLICY if key in POLICIES else comment) for key, (value, comment) in rows.items()]
+    lines += [_row("+", key, _as_yaml(defaults[key]), comment) for key, comment in others.items()]
     return "\n".join([begin.rstrip("\n"), "| key | default | meaning |", "|---|---|---|", *lines, end])
 
 
@@ -145,23 +147,23 @@ def _as_yaml(value: Any) -> str:
     return "''" if value == "" else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _row(plus: str, key: str, value: str, said: str) -> str:
-    escaped = said.replace("|", "\\|")
+def _row(plus: str, key: str, value: str, comment: str) -> str:
+    escaped = comment.replace("|", "\\|")
     return f"| {plus}`{key}` | `{value}` | {escaped} |"
 
 
-def write_block(found: re.Match[str]) -> str:
+def write_block(match: re.Match[str]) -> str:
     """Format the content between two markers."""
-    begin, name, end = found.groups()
+    begin, name, end = match.groups()
     result = read_result(name)
     content = "\n".join(["```text", *result.printed, "```"]) if result.printed else as_table(result)
     source = f"`{result.command}`; {result.date or 'date unknown'}, commit {result.commit or 'unknown'}. {result.note}"
     return f"{begin}{content}\n\n{source.strip()}\n{end}"
 
 
-def write_number(found: re.Match[str]) -> str:
+def write_number(match: re.Match[str]) -> str:
     """Format a linked number with its decimals; of three, the median."""
-    old, link, name, title = found.groups()
+    old, link, name, title = match.groups()
     *row, column = title.split(" / ")
     result = read_result(name)
     forms = list(result.columns.values())

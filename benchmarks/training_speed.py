@@ -66,8 +66,8 @@ def train(corpus: Path, steps: int, *options: str, pipeline: str = "cpu", reader
     if reader:
         config["corpora"]["train"]["@readers"] = reader
     config.to_disk(OUT / "configs" / f"{pipeline}.cfg")
-    taken = measure("benchmarks.loaded_train", pipeline, "--corpus", str(corpus.absolute()), *options, cwd=OUT)
-    return read_steps(taken.megabytes)
+    measured = measure("benchmarks.loaded_train", pipeline, "--corpus", str(corpus.absolute()), *options, cwd=OUT)
+    return read_steps(measured.megabytes)
 
 
 def train_stock(corpus: Path, steps: int) -> Trained:
@@ -80,8 +80,8 @@ def train_stock(corpus: Path, steps: int) -> Trained:
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": None}
     config["paths"]["corpus"] = str(corpus)
     config.to_disk(OUT / "stock.cfg")
-    taken = measure("spacy", "train", str(OUT / "stock.cfg"), "--output", str(OUT / "stock"), "--code", __file__)
-    return read_steps(taken.megabytes)
+    measured = measure("spacy", "train", str(OUT / "stock.cfg"), "--output", str(OUT / "stock"), "--code", __file__)
+    return read_steps(measured.megabytes)
 
 
 def read_steps(megabytes: float) -> Trained:
@@ -140,11 +140,13 @@ def compare(name: str, corpus: Path, steps: int, rounds: int, workers: list[int]
         runs[STOCK].append(train_stock(corpus, steps))
         for (pipeline, recognizer), count in product((("ner", "ner"), ("cpu", "per-label")), workers):
             kind = f"{recognizer}, {count} process{'es' if count > 1 else ''}"
-            found = train(corpus, steps, "--workers", str(count), pipeline=pipeline)
-            runs.setdefault(kind, []).append(found)
+            run = train(corpus, steps, "--workers", str(count), pipeline=pipeline)
+            runs.setdefault(kind, []).append(run)
     split = read_manifest(corpus).splits["train"]
     for kind, trained in runs.items():
-        ratios = [one.cpu_rate / stock.cpu_rate for one, stock in zip(trained, runs[STOCK], strict=True)]
+        ratios = [
+            run_of_round.cpu_rate / stock.cpu_rate for run_of_round, stock in zip(trained, runs[STOCK], strict=True)
+        ]
         spread = (median(ratios), min(ratios), max(ratios))
         rate, cpu_rate, memory = (median(values) for values in zip(*trained, strict=True))
         yield name, split.words / split.texts, kind, cpu_rate, spread, rate, memory

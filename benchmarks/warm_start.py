@@ -68,9 +68,9 @@ def copy_weights(earlier: Language, nlp: Language) -> None:
     for name in ("tok2vec", "ner"):
         old, new = (cast(Any, pipeline.get_pipe(name)) for pipeline in (earlier, nlp))
         heads = new.model.get_ref("output") if name == "ner" else None
-        for one, other in zip(old.model.walk(), new.model.walk(), strict=True):
-            for key in filter(one.has_param, other.param_names):
-                values = cast(Any, one).get_param(key).copy()
+        for node, other in zip(old.model.walk(), new.model.walk(), strict=True):
+            for key in filter(node.has_param, other.param_names):
+                values = cast(Any, node).get_param(key).copy()
                 if other is heads:  # (5 labels, width), or (5 labels)
                     values, heads_before = cast(Any, other).get_param(key).copy(), values
                     for label in {*old.labels} & {*new.labels}:
@@ -82,20 +82,20 @@ def copy_weights(earlier: Language, nlp: Language) -> None:
 def train(corpus: Path, out: Path, seed: int, steps: int, earlier: Path | None = None) -> Scores:
     """Train `cpu`, from an earlier pipeline's weights or random ones; score dev and test."""
 
-    def make(wanted: TrainingConfig, settings: Any) -> Language:
-        nlp = make_pipeline(wanted, settings)
+    def make(config: TrainingConfig, settings: Any) -> Language:
+        nlp = make_pipeline(config, settings)
         if earlier:
             copy_weights(spacy.load(earlier), nlp)
         return nlp
 
     began = time.process_time()
     with patch.object(train_pipeline, "make_pipeline", make):
-        wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=steps)
-        train_pipeline.train_pipeline(wanted, out, out.with_suffix(".tsv"))
+        config = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=steps)
+        train_pipeline.train_pipeline(config, out, out.with_suffix(".tsv"))
     seconds = time.process_time() - began
-    found = evaluate_pipeline(out, corpus / "test", dev=corpus / "dev").metrics
-    assert found.dev
-    return Scores(found.dev.all_gold.f or 0, found.all_gold.f or 0, found.all_gold.macro.f or 0, seconds)
+    metrics = evaluate_pipeline(out, corpus / "test", dev=corpus / "dev").metrics
+    assert metrics.dev
+    return Scores(metrics.dev.all_gold.f or 0, metrics.all_gold.f or 0, metrics.all_gold.macro.f or 0, seconds)
 
 
 def run_seed(corpus: Path, folder: Path, seed: int) -> dict[tuple[str, str, int], Scores]:
@@ -103,34 +103,37 @@ def run_seed(corpus: Path, folder: Path, seed: int) -> dict[tuple[str, str, int]
 
     RETURNS (dict): by new part, initial weights, and steps; an earlier call's, if it has ended.
     """
-    kept = folder / "scores.json"
-    if kept.exists():
-        return {(new, weights, steps): Scores(*one) for new, weights, steps, *one in json.loads(kept.read_bytes())}
+    file = folder / "scores.json"
+    if file.exists():
+        return {(new, weights, steps): Scores(*score) for new, weights, steps, *score in json.loads(file.read_bytes())}
     folder.mkdir(parents=True)
-    rest, test = read_tasks(corpus, folder)
-    dev = [task for task in rest if chance("dev", task["text"]) < 1 / 10]
-    train_all = [task for task in rest if chance("dev", task["text"]) >= 1 / 10]
+    train_tasks, test = read_tasks(corpus, folder)
+    dev = [task for task in train_tasks if chance("dev", task["text"]) < 1 / 10]
+    train_all = [task for task in train_tasks if chance("dev", task["text"]) >= 1 / 10]
     random.Random(seed).shuffle(train_all)
-    taken, words = list[Task](), 0
+    chosen, words = list[Task](), 0
     for task in train_all:
         if words < WORDS:
-            taken.append(task)
+            chosen.append(task)
             words += len(task["text"].split())
-    frequency = Counter(span["label"] for task in taken for span in task["spans"])
+    frequency = Counter(span["label"] for task in chosen for span in task["spans"])
     labels = [label for label, _ in frequency.most_common()]
     fewer = [label for label in labels if label != labels[DROPPED]]
     same = {"dev": dev, "test": test}
-    whole = merge({"train": taken, **same}, labels, folder / "whole")
+    whole = merge({"train": chosen, **same}, labels, folder / "whole")
     scores = {("", "random", STEPS): train(whole, folder / "random", seed, STEPS)}
     scores["", "random", STEPS // 2] = train(whole, folder / "half", seed, STEPS // 2)
     for new, part in (
-        ("a tenth of the texts", merge({"train": taken[: round(len(taken) / MORE)], **same}, labels, folder / "part")),
-        ("a label", merge({"train": taken, **same}, fewer, folder / "fewer")),
+        (
+            "a tenth of the texts",
+            merge({"train": chosen[: round(len(chosen) / MORE)], **same}, labels, folder / "part"),
+        ),
+        ("a label", merge({"train": chosen, **same}, fewer, folder / "fewer")),
     ):
         train(part, folder / f"earlier, {new}", seed, STEPS)
         earlier = folder / f"earlier, {new}"
         scores[new, "earlier", STEPS // 2] = train(whole, folder / f"warm, {new}", seed, STEPS // 2, earlier)
-    kept.write_text(json.dumps([[*key, *one] for key, one in scores.items()]), encoding="utf8")
+    file.write_text(json.dumps([[*key, *score] for key, score in scores.items()]), encoding="utf8")
     return scores
 
 
@@ -142,10 +145,10 @@ def main(
     """Train all, and write the table."""
     rows: list[list[Cell]] = []
     for place in corpus:
-        found = [run_seed(place, folder / f"{place.stem}-{seed}", seed) for seed in range(seeds)]
-        for (new, weights, steps), _ in found[0].items():
-            scores = [one[new, weights, steps] for one in found]
-            full = [one["", "random", STEPS] for one in found]
+        results = [run_seed(place, folder / f"{place.stem}-{seed}", seed) for seed in range(seeds)]
+        for (new, weights, steps), _ in results[0].items():
+            scores = [result[new, weights, steps] for result in results]
+            full = [result["", "random", STEPS] for result in results]
             *f1, seconds = zip(*scores, strict=True)
             gains = [
                 " ".join(
@@ -153,7 +156,7 @@ def main(
                 )
                 for name in ("dev", "f1")
             ]
-            cells = [spread(each) for each in f1]
+            cells = [spread(score) for score in f1]
             rows.append([place.stem, new, weights, steps, seeds, *cells, *gains, median(seconds)])
         write_result("warm_start", COLUMNS, rows)
 

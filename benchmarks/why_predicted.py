@@ -72,8 +72,8 @@ def split(corpus: Path, folder: Path, seed: int) -> tuple[Path, list[str]]:
 
     RETURNS (tuple): the merged corpus, and the texts of test, which is not in it.
     """
-    rest, test = read_tasks(corpus, folder)
-    pool = [*{task["text"]: task for task in rest}.values()]
+    train_tasks, test = read_tasks(corpus, folder)
+    pool = [*{task["text"]: task for task in train_tasks}.values()]
     random.Random(seed).shuffle(pool)
     dev, train, words = pool[:DEV], list[Task](), 0
     for task in pool[DEV:]:
@@ -102,21 +102,21 @@ def train(corpus: Path, out: Path, seed: int, unknown: Sequence[Span] = ()) -> f
 
     began = time.process_time()
     overrides = {"corpora.train.max_words": 0, "training.eval_frequency": STEPS}
-    wanted = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=STEPS, overrides=overrides)
+    config = TrainingConfig(default_config("cpu"), corpus, seed=seed, max_steps=STEPS, overrides=overrides)
     with patch.object(reader, "make_reference", hide):
-        train_pipeline(wanted, out, out.with_suffix(".tsv"))
+        train_pipeline(config, out, out.with_suffix(".tsv"))
     return time.process_time() - began
 
 
 def measure(nlp: Language, places: Sequence[Place]) -> list[float]:
     """Compute the log-odds of spans' marginals, each with its text."""
     _, ner = find_recognizer(nlp)
-    found = []
+    odds = []
     for text, start, end, label in places:
         log_p = ner.log_probabilities([nlp(text)])  # (tokens, labels, 5)
         ways = OutOfFold(log_p, decode(log_p, [len(log_p)])[0], range(len(ner.labels)))
-        found.append(float(log_odds(np.array(ways.probability((start, end, label))))))
-    return found
+        odds.append(float(log_odds(np.array(ways.probability((start, end, label))))))
+    return odds
 
 
 def choose(nlp: Language, texts: Sequence[str], counts: Mapping[str, int], seed: int) -> list[list[Place]]:
@@ -142,8 +142,8 @@ def name_spans(nlp: Language, corpus: Path, places: Sequence[Place], sign: int) 
     gradients = np.concatenate(
         [span_gradients(ner, [nlp(text)], [(start, end, label)]) for text, start, end, label in places]
     )
-    found = rank(nlp, corpus, [label for *_, label in places], sign * gradients)
-    return sorted({(one.key, one.start, one.end, one.label) for spans in found for one in spans})
+    ranked = rank(nlp, corpus, [label for *_, label in places], sign * gradients)
+    return sorted({(span.key, span.start, span.end, span.label) for spans in ranked for span in spans})
 
 
 def draw_others(named: Sequence[Span], every: Sequence[Span], rng: random.Random) -> list[Span]:
@@ -164,9 +164,9 @@ def find_alike(named: Sequence[Span], places: Sequence[Place], texts: Mapping[Sp
     words = {span: {token.lower_ for token in nlp.make_doc(text)} for span, text in texts.items()}
     ranks: dict[Span, int] = {}
     for text, start, end, number in places:
-        wanted = {token.lower_ for token in nlp.make_doc(text)[start:end]}
+        span_words = {token.lower_ for token in nlp.make_doc(text)[start:end]}
         spans = [span for span in texts if span[3] == ner.labels[number]]
-        spans.sort(key=lambda span: (-len(wanted & words[span]) / len(wanted | words[span]), span))
+        spans.sort(key=lambda span: (-len(span_words & words[span]) / len(span_words | words[span]), span))
         ranks |= {span: min(place, ranks.get(span, place)) for place, span in enumerate(spans)}
     in_order, alike = sorted(ranks, key=lambda span: (ranks[span], span)), list[Span]()
     for label, count in sorted(Counter(label for *_, label in named).items()):
@@ -180,8 +180,10 @@ def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iter
     arms (Sequence[str]): arms to train, the first of which names spans; see `ARMS`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    kept, base = folder / "rows.jsonl", folder / "base"
-    rows = [json.loads(line) for line in kept.read_text(encoding="utf8").splitlines()] if kept.exists() else []
+    rows_file, base = folder / "rows.jsonl", folder / "base"
+    rows = (
+        [json.loads(line) for line in rows_file.read_text(encoding="utf8").splitlines()] if rows_file.exists() else []
+    )
     rows = [row for row in rows if row["arm"] in ("base", *arms)]
     yield from rows
     done = {(row["group"], row["arm"]) for row in rows}
@@ -194,14 +196,14 @@ def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iter
     seconds = 0.0 if base.exists() else train(merged, base, seed)
     nlp = load_pipeline(base)
     _, ner = find_recognizer(nlp)
-    stored = [doc for one in find_partitions(merged / "train") for doc in read_stored_docs(one)]
+    stored = [doc for partition in find_partitions(merged / "train") for doc in read_stored_docs(partition)]
     learned = learned_spans(stored, ner.labels, range(len(ner.labels)))
     texts_of = {(key_of(doc), start, end, label): doc.text[start:end] for _, doc, start, end, label in learned}
     every = [*texts_of]
     groups = choose(nlp, json.loads(texts.read_bytes()), Counter(label for *_, label in every), seed)
 
     def keep(row: dict[str, Any]) -> dict[str, Any]:
-        with kept.open("a", encoding="utf8") as file:
+        with rows_file.open("a", encoding="utf8") as file:
             file.write(json.dumps({"corpus": corpus.stem, "seed": seed, **row}) + "\n")
         return {"corpus": corpus.stem, "seed": seed, **row}
 
@@ -231,7 +233,7 @@ def compare(name: str, rows: Sequence[dict[str, Any]], arm: str, other: str) -> 
     before, after, without_others = (
         [mean(row[side][key]) for row in pairs] for side, key in ((0, "before"), (0, "after"), (1, "after"))
     )
-    differences = [one - two for one, two in zip(after, without_others, strict=True)]
+    differences = [drop - two for drop, two in zip(after, without_others, strict=True)]
     size = mean(row["unknown"] for row, _ in pairs)
     means = [mean(values) for values in (before, after, without_others)]
     return [name, arm, other, len(groups), size, *means, *mean_interval(differences)]
@@ -245,23 +247,23 @@ def main(
     result: Annotated[str, typer.Option(help="Name of the result")] = "why_predicted",
 ) -> None:
     """Train all, and write the table."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     order = [*product([ARMS[:3]], range(seeds), corpus)]
     order += product([ARMS[3:]], range(seeds)[:2], corpus) if against else []
     for arms, seed, place in order:
         for row in run_seed(place, folder / f"{place.stem}-{seed}", seed, arms):
             if row["arm"] != "base" or arms == ARMS[:3]:
-                found.append(row)
+                rows.append(row)
                 print({key: value for key, value in row.items() if key not in ("before", "after")}, flush=True)
-    again = [row for row in found if row["arm"] != "base"]
+    again = [row for row in rows if row["arm"] != "base"]
     by_corpus = {place.stem: [row for row in again if row["corpus"] == place.stem] for place in corpus}
     table = [
         compare(name, rows, arm, other)
         for arm, other in COMPARED[: None if against else 3]
         for name, rows in {**by_corpus, "all": again}.items()
     ]
-    minutes = sum(row["seconds"] for row in found) / 60
-    note = f"{len(found)} trainings of {STEPS} steps, {minutes:.0f} minutes of CPU time"
+    minutes = sum(row["seconds"] for row in rows) / 60
+    note = f"{len(rows)} trainings of {STEPS} steps, {minutes:.0f} minutes of CPU time"
     write_result(result, COLUMNS, table, note=note)
 
 

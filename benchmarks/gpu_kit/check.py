@@ -49,15 +49,15 @@ class Checks:
 
     def versions(self) -> Any:
         """List the packages; on a CPU, cupy may be missing."""
-        found: dict[str, str | None] = {}
+        versions: dict[str, str | None] = {}
         for name in PACKAGES.split():
             try:
-                found[name] = version(name)
+                versions[name] = version(name)
             except PackageNotFoundError:
                 if self.on_gpu or not name.startswith("cupy"):
                     raise
-                found[name] = None
-        return found
+                versions[name] = None
+        return versions
 
     def driver(self) -> Any:
         """Name the card and its driver."""
@@ -102,7 +102,7 @@ class Checks:
                 self.thinc.torch2xp(tensor * 1)
                 if self.on_gpu and number % 100 == 99:
                     most.append(self.torch.cuda.memory_allocated() // 2**20)
-        return {"MB": most, "warnings": sorted({str(one.message)[:80] for one in caught})}
+        return {"MB": most, "warnings": sorted({str(warning.message)[:80] for warning in caught})}
 
     def conversion(self) -> Any:
         """Time the conversions."""
@@ -124,8 +124,8 @@ class Checks:
         from spacy_per_label.model import text_means
 
         ops, cpu, X, lengths = self.ops, self.cpu, self.X, self.lengths
-        given, sizes, begun = ops.asarray(X), ops.asarray(lengths), time.perf_counter()
-        mean = ops.reduce_mean(given, sizes)
+        device_X, sizes, begun = ops.asarray(X), ops.asarray(lengths), time.perf_counter()
+        mean = ops.reduce_mean(device_X, sizes)
         wait()
         first = time.perf_counter() - begun
         expected = cpu.reduce_mean(X, lengths)
@@ -135,17 +135,17 @@ class Checks:
                 ops.backprop_reduce_mean(mean, sizes),
                 cpu.backprop_reduce_mean(expected, lengths),
             ),
-            "seq2col": (ops.seq2col(given, 1, lengths=sizes), cpu.seq2col(X, 1, lengths=lengths)),
-            "maxout": (ops.maxout(given.reshape(2000, 48, 2))[0], cpu.maxout(X.reshape(2000, 48, 2))[0]),
-            "gemm": (ops.gemm(given, given, trans2=True), X @ X.T),
+            "seq2col": (ops.seq2col(device_X, 1, lengths=sizes), cpu.seq2col(X, 1, lengths=lengths)),
+            "maxout": (ops.maxout(device_X.reshape(2000, 48, 2))[0], cpu.maxout(X.reshape(2000, 48, 2))[0]),
+            "gemm": (ops.gemm(device_X, device_X, trans2=True), X @ X.T),
         }
         table, rows = np.zeros((50, 96), "float32"), self.rng.integers(0, 50, 2000).astype("int32")
         added, sums = ops.asarray(table), table.copy()
-        ops.scatter_add(added, ops.asarray(rows), given)
+        ops.scatter_add(added, ops.asarray(rows), device_X)
         np.add.at(sums, rows, X)
         pairs["scatter_add"] = (added, sums)
         owners = np.repeat(np.arange(4, dtype="int32"), lengths)
-        pairs["text_means"] = (text_means(ops, given, sizes, ops.asarray(owners)), expected)
+        pairs["text_means"] = (text_means(ops, device_X, sizes, ops.asarray(owners)), expected)
         errors = {
             name: float(np.abs(ops.to_numpy(one) - other).max() / max(1e-9, np.abs(other).max()))
             for name, (one, other) in pairs.items()
@@ -160,11 +160,11 @@ class Checks:
         logits = self.rng.normal(size=(400, 18, 5)).astype("float32")
         tags = self.rng.integers(-1, 5, (400, 18)).astype("int8")
         rejected = [(3, 6, 2), (50, 51, 3)]
-        one, gradient = loss_and_gradient(self.ops.asarray(logits), tags, rejected, self.ops)
+        gpu_loss, gradient = loss_and_gradient(self.ops.asarray(logits), tags, rejected, self.ops)
         other, expected = loss_and_gradient(logits, tags, rejected, self.cpu)
-        assert abs(one - other) < 1e-3 * abs(other), (one, other)
+        assert abs(gpu_loss - other) < 1e-3 * abs(other), (gpu_loss, other)
         assert np.abs(self.ops.to_numpy(gradient) - expected).max() < 1e-4
-        return one
+        return gpu_loss
 
     def costs(self) -> Any:
         """Time what a step does besides the transformer, in ms."""
@@ -231,15 +231,15 @@ class Checks:
         """Unscale gradients after an overflow of one."""
         if not self.on_gpu:
             return None
-        one = self.thinc.PyTorchGradScaler(enabled=True, init_scale=1024.0)
-        one.to_(self.where)
+        scaler = self.thinc.PyTorchGradScaler(enabled=True, init_scale=1024.0)
+        scaler.to_(self.where)
         finite = self.torch.full((4,), 1024.0, device=self.where)
         infinite = self.torch.full((2, 2), float("inf"), device=self.where)
-        assert not one.unscale([finite])
+        assert not scaler.unscale([finite])
         assert float(finite[0]) == 1.0
-        assert one.unscale([infinite])
-        one.update()
-        return float(one._scale)
+        assert scaler.unscale([infinite])
+        scaler.update()
+        return float(scaler._scale)
 
     def fused(self) -> Any:
         """Update a tensor by PyTorch's fused AdamW, with moments in cupy's arrays."""
@@ -259,12 +259,12 @@ class Checks:
         """Measure TFLOP/s of products in bf16 and in TF32."""
         if not self.on_gpu:
             return None
-        found = {}
+        tflops = {}
         for dtype in (self.torch.bfloat16, self.torch.float32):
-            one = self.torch.randn(8192, 8192, device=self.where, dtype=dtype)
-            seconds = self.milliseconds(partial(self.torch.matmul, one, one), 10) / 1000
-            found[str(dtype)[6:]] = round(2 * 8192**3 / seconds / 1e12)
-        return found
+            matrix = self.torch.randn(8192, 8192, device=self.where, dtype=dtype)
+            seconds = self.milliseconds(partial(self.torch.matmul, matrix, matrix), 10) / 1000
+            tflops[str(dtype)[6:]] = round(2 * 8192**3 / seconds / 1e12)
+        return tflops
 
 
 CHECKS = "versions driver device allocator same_memory leak conversion streams kernels loss costs philox cupti scaler"
@@ -281,17 +281,17 @@ def main(gpu_id: int) -> None:
         seconds_of_imports=round(time.perf_counter() - begun, 1), commit=commit.is_file() and commit.read_text().strip()
     )
     checks = Checks(gpu_id)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     failed: list[str] = []
     for name in CHECKS.split():
         begun = time.perf_counter()
         try:
-            found[name] = getattr(checks, name)()
+            results[name] = getattr(checks, name)()
         except Exception:  # what comes after may work
             failed.append(name)
             traceback.print_exc()
-        print(f"{name}: {found.get(name, 'FAILED')} ({time.perf_counter() - begun:.2f} s)", flush=True)
-        tell(failed=failed, detail=found)
+        print(f"{name}: {results.get(name, 'FAILED')} ({time.perf_counter() - begun:.2f} s)", flush=True)
+        tell(failed=failed, detail=results)
     for name in ("driver", "cupti", "products"):
-        tell(**{name: found.get(name)})
+        tell(**{name: results.get(name)})
     sys.exit(bool(failed))

@@ -29,9 +29,9 @@ BEFORE_LIMIT = 3  # seconds
 SPENT: defaultdict[str, list[float]] = defaultdict(list)  # seconds outside of steps, by function
 
 
-def tell(**found: Any) -> None:
+def tell(**results: Any) -> None:
     """Print results, which `row` collects."""
-    print("RESULT " + json.dumps(found, default=float), flush=True)
+    print("RESULT " + json.dumps(results, default=float), flush=True)
 
 
 def watch() -> None:
@@ -43,7 +43,7 @@ def watch() -> None:
 
 def watched(module: str, *arguments: object) -> list[str]:
     """Return the command of `python -m module` that dumps its tracebacks as well."""
-    return [str(one) for one in (sys.executable, "-m", "benchmarks.gpu_kit.watched", module, *arguments)]
+    return [str(argument) for argument in (sys.executable, "-m", "benchmarks.gpu_kit.watched", module, *arguments)]
 
 
 def stream(command: Sequence[str], **options: Any) -> Iterator[str]:
@@ -75,28 +75,28 @@ def transformer(kind: str) -> Path:
         return KIT / "minilm"
     folder = WORK / kind
     if not folder.is_dir():
-        made = WORK / f"{kind}.{os.getpid()}"
+        scratch = WORK / f"{kind}.{os.getpid()}"
         if kind == "minilm":  # its first layer
-            shutil.copytree(KIT / "minilm", made)
-            config = json.loads((made / "config.json").read_text()) | {"num_hidden_layers": 1}
-            (made / "config.json").write_text(json.dumps(config))
+            shutil.copytree(KIT / "minilm", scratch)
+            config = json.loads((scratch / "config.json").read_text()) | {"num_hidden_layers": 1}
+            (scratch / "config.json").write_text(json.dumps(config))
         else:
             from benchmarks.gpu import make_transformer
 
             begun = time.perf_counter()
-            make_transformer(WLP, made, tiny=CPU)
+            make_transformer(WLP, scratch, tiny=CPU)
             tell(transformer_made_s=round(time.perf_counter() - begun, 1))
         try:
-            made.rename(folder)
+            scratch.rename(folder)
         except OSError:  # a stage beside this one was faster
-            shutil.rmtree(made)
+            shutil.rmtree(scratch)
     return folder
 
 
 def overridden(steps: int, **overrides: Any) -> dict[str, Any]:
     """Return the config's overrides for a number of steps; keys have two underscores for a dot."""
-    given = {name.replace("__", "."): value for name, value in overrides.items()}
-    return {"training.eval_frequency": steps} | SMALL | given
+    dotted = {name.replace("__", "."): value for name, value in overrides.items()}
+    return {"training.eval_frequency": steps} | SMALL | dotted
 
 
 def wanted(kind: str, precision: str, steps: int, **overrides: Any) -> Any:
@@ -165,10 +165,10 @@ class Steps:
         """Print the steps' times until now."""
         count = len(self.times)
         gaps = [b - a for a, b in zip(self.times[count // 2 :], self.times[count // 2 + 1 :], strict=False)]
-        found: dict[str, Any] = {f"seconds_to_step_{count}": round(self.times[-1] - self.begun, 1)}
+        timings: dict[str, Any] = {f"seconds_to_step_{count}": round(self.times[-1] - self.begun, 1)}
         if gaps:
-            found[f"ms_until_step_{count}"] = round(1000 * statistics.median(gaps), 1)
-        tell(**found)
+            timings[f"ms_until_step_{count}"] = round(1000 * statistics.median(gaps), 1)
+        tell(**timings)
 
     def tell(self) -> dict[str, Any]:
         """Return the speed of all steps, and the share of time during which the GPU computed."""
@@ -179,10 +179,10 @@ def clocked(owner: Any, name: str) -> None:
     """Time each call of a function."""
     function = getattr(owner, name)
 
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*args: Any, **named: Any) -> Any:
         begun = time.perf_counter()
         try:
-            return function(*given, **named)
+            return function(*args, **named)
         finally:
             SPENT[name.strip("_")].append(round(time.perf_counter() - begun, 2))
             tell(seconds_beside_steps=SPENT)

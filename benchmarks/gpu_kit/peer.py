@@ -43,9 +43,9 @@ def make_logger() -> Callable[..., Any]:
 
                 memory = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
                 scores = {key: value for key, value in info["other_scores"].items() if not isinstance(value, dict)}
-                told = {"times": TIMES, "words": WORDS[:count], "losses": info["losses"], "scores": scores}
-                told["memory"] = memory
-                Path(os.environ["PEER_OUT"]).write_text(json.dumps(told, default=float))
+                record = {"times": TIMES, "words": WORDS[:count], "losses": info["losses"], "scores": scores}
+                record["memory"] = memory
+                Path(os.environ["PEER_OUT"]).write_text(json.dumps(record, default=float))
 
         return log_step, lambda: None
 

@@ -33,9 +33,9 @@ def marked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Name a function in the profile."""
     from torch.profiler import record_function
 
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*args: Any, **named: Any) -> Any:
         with record_function(name):
-            return function(*given, **named)
+            return function(*args, **named)
 
     return call
 
@@ -46,8 +46,8 @@ def mark_all() -> Shapes:
     from spacy_per_label.shim import TransformerShim
 
     for module, name in MARKS:
-        found = importlib.import_module(module)
-        setattr(found, name, marked(name, getattr(found, name)))
+        imported = importlib.import_module(module)
+        setattr(imported, name, marked(name, getattr(imported, name)))
     shapes: Shapes = []
     begin: Any = marked("transformer forward", TransformerShim.begin_update)
 
@@ -109,7 +109,7 @@ def main() -> None:
     options = {"corpora.dev.limit": 4}
     train_pipeline(wanted("roberta", "bf16", FIRST + COUNT + 5, **options), WORK / "profiled", WORK / "profiled.tsv")
     waits = Counter(
-        f"{'/'.join(Path(one.filename).parts[-3:])}:{one.lineno}: {str(one.message)[:90]}" for one in caught[0]
+        f"{'/'.join(Path(event.filename).parts[-3:])}:{event.lineno}: {str(event.message)[:90]}" for event in caught[0]
     )
     tell(torch_waits=waits.total())
     describe(profiler, clock, waits)
@@ -129,9 +129,13 @@ def describe(profiler: Any, clock: dict[str, Any], waits: Counter[str]) -> None:
         lines = "".join(f"{number:4d} {text}\n" for text, number in waits.most_common(40))
         file.write(f"\n===== PyTorch's waits for the GPU in a step\n{lines}")
     marks = {name for _, name in MARKS} | set(OF_SHIM)
-    tell(host_ms={one.key: round(one.cpu_time_total / 1000 / COUNT, 1) for one in averages if one.key in marks})
+    tell(
+        host_ms={
+            average.key: round(average.cpu_time_total / 1000 / COUNT, 1) for average in averages if average.key in marks
+        }
+    )
     events = list(profiler.events())
-    calls = Counter(one.name for one in events if one.name.startswith(CALLS))
+    calls = Counter(event.name for event in events if event.name.startswith(CALLS))
     tell(calls_per_step={name: round(number / COUNT, 1) for name, number in calls.most_common(12)})
     tell_gaps(events, marks, clock["seconds"])
 
@@ -143,15 +147,15 @@ def tell_gaps(events: Sequence[Any], marks: set[str], seconds: float) -> None:
     devices = torch.autograd.DeviceType
     kind = devices.CPU if CPU else devices.CUDA  # on a CPU, products stand for kernels
     kernels = sorted(
-        (one.time_range.start, one.time_range.end)
-        for one in events
-        if one.device_type == kind and one.name not in marks and (not CPU or "mm" in one.name)
+        (event.time_range.start, event.time_range.end)
+        for event in events
+        if event.device_type == kind and event.name not in marks and (not CPU or "mm" in event.name)
     )
     spans = sorted(
         (
-            (one.time_range.start, one.time_range.end, one.name)
-            for one in events
-            if one.device_type == devices.CPU and one.name in marks
+            (event.time_range.start, event.time_range.end, event.name)
+            for event in events
+            if event.device_type == devices.CPU and event.name in marks
         ),
         key=lambda span: span[1] - span[0],
     )
@@ -163,9 +167,9 @@ def tell_gaps(events: Sequence[Any], marks: set[str], seconds: float) -> None:
             waiting[inside] += start - reached
         busy += max(0.0, end - max(start, reached))
         reached = max(reached, end)
-    told = {name: round(value / 1000 / COUNT, 1) for name, value in sorted(waiting.items(), key=lambda one: -one[1])}
+    gaps = {name: round(value / 1000 / COUNT, 1) for name, value in sorted(waiting.items(), key=lambda gap: -gap[1])}
     tell(gpu_busy_ms=round(busy / 1000 / COUNT, 1), gpu_busy_percent=round(100 * busy / 1e6 / seconds))
-    tell(kernels_per_step=round(len(kernels) / COUNT), gpu_waits_ms=told)
+    tell(kernels_per_step=round(len(kernels) / COUNT), gpu_waits_ms=gaps)
 
 
 def time_alone(shapes: Shapes) -> dict[str, float]:
@@ -178,7 +182,7 @@ def time_alone(shapes: Shapes) -> dict[str, float]:
     masks = [torch.ones(shape, device=WHERE) for shape in shapes]
     for mask in masks:  # padding somewhere, or the mask is left out
         mask[::2, -1] = 0
-    found = {}
+    measured = {}
     for name, masked in (("floor_ms", False), ("floor_with_mask_ms", True)):
         times = []
         for _ in range(8):
@@ -190,8 +194,8 @@ def time_alone(shapes: Shapes) -> dict[str, float]:
                     output.last_hidden_state.float().sum().backward()
             wait()
             times.append(1000 * (time.perf_counter() - begun))
-        found[name] = round(statistics.median(times[3:]), 1)
-    return found
+        measured[name] = round(statistics.median(times[3:]), 1)
+    return measured
 
 
 def trace(profiler: Any) -> None:

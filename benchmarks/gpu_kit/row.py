@@ -15,15 +15,15 @@ TIMED_OUT = (124, 137)
 MAX_LOG_CHARS = 60_000  # characters of a stage's output in log.txt
 
 
-def collect(stage: str, status: int, said: str) -> dict[str, Any]:
+def collect(stage: str, status: int, output: str) -> dict[str, Any]:
     """Return a stage's results, and its error if it failed or was cut off."""
     row: dict[str, Any] = {"stage": stage, "rc": status}
-    for line in said.splitlines():
+    for line in output.splitlines():
         if line.startswith("RESULT "):
             with suppress(json.JSONDecodeError):  # the stage was killed within the line
                 row |= json.loads(line.removeprefix("RESULT "))
     if status:
-        row["error"] = "timed out" if status in TIMED_OUT else said.strip()[-600:]
+        row["error"] = "timed out" if status in TIMED_OUT else output.strip()[-600:]
     return row
 
 
@@ -35,16 +35,16 @@ def as_line(row: dict[str, Any]) -> str:
 
 def main(stage: str, status: int, begun: float, log: Path) -> None:
     """Write the results of a stage."""
-    said, out = log.read_text(errors="replace"), Path(os.environ["OUT"])
+    output, out = log.read_text(errors="replace"), Path(os.environ["OUT"])
     now = time.time()
-    row = collect(stage, status, said)
+    row = collect(stage, status, output)
     row |= {"seconds": round(now - begun, 1), "at": round(now - float(os.environ["KIT_START"]))}
     with (out / "results.jsonl").open("a") as file:
         file.write(json.dumps(row) + "\n")
     with (out / "table.txt").open("a") as file:
         file.write(as_line(row) + "\n")
     with (out / "log.txt").open("a") as file:
-        lines = "".join(f"{line}\n" for line in said.splitlines() if len(line) < 2000)
+        lines = "".join(f"{line}\n" for line in output.splitlines() if len(line) < 2000)
         file.write(f"\n===== {stage}, rc {status}\n{lines[-MAX_LOG_CHARS:]}")
     print(as_line(row), flush=True)
 

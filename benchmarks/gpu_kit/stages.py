@@ -107,19 +107,19 @@ def train(kind: str, precision: str, tables: str = "") -> None:
     clock_all()
     steps = Steps(lambda step, training: scales.append(training))
     folder = WORK / "-".join(filter(None, (kind, precision, tables)))
-    said: list[str] = []
+    messages: list[str] = []
     curve, resources = folder.with_suffix(".tsv"), folder.with_suffix(".resources.tsv")
     config = wanted(kind, precision, 150 if learns else STEPS)
-    trained = train_pipeline(config, folder, curve, resources=resources, log=said.append)
+    trained = train_pipeline(config, folder, curve, resources=resources, log=messages.append)
     assert trained
-    found: dict[str, Any] = {name: value for name, value in last_row(resources).items() if name in MEASURED}
+    memory: dict[str, Any] = {name: value for name, value in last_row(resources).items() if name in MEASURED}
     row = last_row(curve)
     loss = float(row["loss_ner"])
-    found |= {"loss": loss, "finite": math.isfinite(loss), "skipped": trained.state.skipped}
-    found |= {"dev_f": row.get("ents_f"), "said": said}
+    memory |= {"loss": loss, "finite": math.isfinite(loss), "skipped": trained.state.skipped}
+    memory |= {"dev_f": row.get("ents_f"), "said": messages}
     first, last = round(steps.times[0] - begun, 1), round(time.perf_counter() - begun, 1)
-    tell(**steps.tell(), **found, seconds_to_first_step=first, seconds_of_all=last)
-    scale = [float(one._scale.item()) for one in find_scalers(scales[-1].nlp)]
+    tell(**steps.tell(), **memory, seconds_to_first_step=first, seconds_of_all=last)
+    scale = [float(scaler._scale.item()) for scaler in find_scalers(scales[-1].nlp)]
     tell(seconds_beside_steps=SPENT, scale=scale)  # 1024 at first
     scales.clear()
     if kind == "minilm":
@@ -151,12 +151,12 @@ def peer(kind: str) -> None:
     write_config(folder / "peer.cfg", str(transformer(kind)), steps, 300 if CPU else 6000, 1, rate)
     environment = os.environ | {"PEER_OUT": str(folder / "told.json")}
     *_, ended = stream(peer_command(folder), env=environment)
-    told = json.loads((folder / "told.json").read_text())
-    words = [sum(told["words"][: number + 1]) for number in range(len(told["words"]))]
-    count = min(len(words), len(told["times"]))
-    losses = {name: round(value, 1) for name, value in told["losses"].items()}
-    tell(**speed(told["times"][:count], words[:count]), gpu_memory_mb=round(told["memory"] / 2**20), loss=losses)
-    tell(dev_f=told["scores"].get("ents_f"), ended=ended)
+    record = json.loads((folder / "told.json").read_text())
+    words = [sum(record["words"][: number + 1]) for number in range(len(record["words"]))]
+    count = min(len(words), len(record["times"]))
+    losses = {name: round(value, 1) for name, value in record["losses"].items()}
+    tell(**speed(record["times"][:count], words[:count]), gpu_memory_mb=round(record["memory"] / 2**20), loss=losses)
+    tell(dev_f=record["scores"].get("ents_f"), ended=ended)
 
 
 def resume_command() -> list[str]:
@@ -190,16 +190,16 @@ def resume() -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
     time.sleep(0.5)
-    alive = [one.pid for one in children if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    alive = [child.pid for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
     tell(killed_after_s=round(time.perf_counter() - begun, 1), children=len(children), alive_after_kill=len(alive))
     tell(step=json.loads(state.read_text())["step"])
     begun = time.perf_counter()
-    *said, ended = stream([*command, "--resume"], cwd=folder)
-    found = re.search(r"Resuming from step \d+", "\n".join(said))
-    tell(resumed=found and found[0], ended=ended, seconds_resumed=round(time.perf_counter() - begun, 1))
+    *output_lines, ended = stream([*command, "--resume"], cwd=folder)
+    match = re.search(r"Resuming from step \d+", "\n".join(output_lines))
+    tell(resumed=match and match[0], ended=ended, seconds_resumed=round(time.perf_counter() - begun, 1))
     if ended == "exit 0":
         tell(last=last_row(folder / "plots" / "gpu.tsv"))
-    sys.exit(not found or ended != "exit 0")
+    sys.exit(not match or ended != "exit 0")
 
 
 def pytest_command() -> list[str]:
@@ -210,9 +210,9 @@ def pytest_command() -> list[str]:
 
 def pytest() -> None:
     """Run the project's own tests that need a GPU."""
-    *said, ended = stream(pytest_command())
-    failed = [line[:300] for line in said if line.startswith(("FAILED", "ERROR"))]
-    summary = [line for line in said if re.match(r"=* ?\d+ (passed|failed|skipped|error)", line)]
+    *output_lines, ended = stream(pytest_command())
+    failed = [line[:300] for line in output_lines if line.startswith(("FAILED", "ERROR"))]
+    summary = [line for line in output_lines if re.match(r"=* ?\d+ (passed|failed|skipped|error)", line)]
     tell(said=summary[-1:], failed=failed, ended=ended)
     sys.exit(ended != "exit 0")
 
@@ -224,28 +224,28 @@ def halve() -> None:
     """
     from labelwise.train.train_pipeline import train_pipeline
 
-    said: list[str] = []
+    messages: list[str] = []
     cuda = limited_cpu() if CPU else __import__("torch").cuda
     texts = {"corpora__train__max_words": 100 if CPU else 200, "training__batcher__size": 1000 if CPU else 6000}
-    train_pipeline(wanted("roberta", "fp32", 3, **texts), WORK / "fits", WORK / "fits.tsv", log=said.append)
-    taken, total = cuda.max_memory_reserved(), cuda.get_device_properties(0).total_memory
-    tell(reserved_mb=taken // 2**20, left_after_training_mb=free_memory() // 2**20)
+    train_pipeline(wanted("roberta", "fp32", 3, **texts), WORK / "fits", WORK / "fits.tsv", log=messages.append)
+    peak, total = cuda.max_memory_reserved(), cuda.get_device_properties(0).total_memory
+    tell(reserved_mb=peak // 2**20, left_after_training_mb=free_memory() // 2**20)
     config = wanted("roberta", "fp32", 3 if CPU else 6, **texts)
     for share in (0.6,) if CPU else (0.7, 0.5):
-        tell(**{f"at_{share}": attempt(config, share, taken, total, cuda, said)})
-    tell(said=[line for line in said if "memory" in line][:8])
-    sys.exit(not any("out of memory" in line for line in said))
+        tell(**{f"at_{share}": attempt(config, share, peak, total, cuda, messages)})
+    tell(said=[line for line in messages if "memory" in line][:8])
+    sys.exit(not any("out of memory" in line for line in messages))
 
 
-def attempt(config: Any, share: float, taken: int, total: int, cuda: Any, said: list[str]) -> Any:
+def attempt(config: Any, share: float, peak: int, total: int, cuda: Any, messages: list[str]) -> Any:
     """Train within a share of memory; return the result. The error is dropped, or it would keep the pipeline."""
     from labelwise.train.train_pipeline import train_pipeline
 
-    left = free_memory()
+    reserved = free_memory()
     cuda.reset_peak_memory_stats()
-    cuda.set_per_process_memory_fraction((left + share * (taken - left)) / total)
+    cuda.set_per_process_memory_fraction((reserved + share * (peak - reserved)) / total)
     try:
-        done = train_pipeline(config, WORK / "halved", WORK / "halved.tsv", log=said.append)
+        done = train_pipeline(config, WORK / "halved", WORK / "halved.tsv", log=messages.append)
     except Exception as error:  # a text alone may be too much
         return f"{type(error).__name__}: {error}"[:300]
     assert done
@@ -312,24 +312,24 @@ def overflow() -> None:
     if CPU:  # thinc's scaler is for GPUs; PyTorch's function for it runs on a CPU as well
         from thinc.shims.pytorch_grad_scaler import PyTorchGradScaler
 
-        scale: Any = lambda self, tensor, *given: tensor.mul_(self._scale)  # noqa: E731
+        scale: Any = lambda self, tensor, *args: tensor.mul_(self._scale)  # noqa: E731
         PyTorchGradScaler._scale_tensor = scale  # type: ignore[method-assign]
         options["components__ner__model__tok2vec__grad_scaler_config"] = {"enabled": True}
     too_much = 2.0 ** (126 if CPU else 40)
-    kept: dict[str, list[Any]] = {}
+    recorded: dict[str, list[Any]] = {}
 
     def values(training: Any) -> list[Any]:
-        tensors = (one.tensor for one in find_parameters(training.nlp) if one.tensor is not None)
+        tensors = (parameter.tensor for parameter in find_parameters(training.nlp) if parameter.tensor is not None)
         return [tensor.detach().clone() for tensor in tensors]
 
     def changed(training: Any) -> int:
         now = values(training)
-        return sum(not bool((a == b).all()) for a, b in zip(kept["values"], now, strict=True))
+        return sum(not bool((a == b).all()) for a, b in zip(recorded["values"], now, strict=True))
 
     def inject(step: int, training: Any) -> None:
         scalers = find_scalers(training.nlp)
         if step == 1:
-            kept["values"] = values(training)
+            recorded["values"] = values(training)
             scalers[0]._scale.fill_(too_much)
         elif step == 2:
             tell(changed_by_overflow=changed(training), scale_halved=float(scalers[0]._scale) == too_much / 2)
@@ -351,7 +351,7 @@ def evaluate() -> None:
 
     from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 
-    found, split = {}, WLP / ("dev" if CPU else "test")
+    speeds, split = {}, WLP / ("dev" if CPU else "test")
     trained = [WORK / name for name in ("roberta-bf16", "minilm-bf16") if (WORK / name).is_dir()]
     for model in trained:
         for batch_size in (32, 256):
@@ -360,8 +360,8 @@ def evaluate() -> None:
             config.to_disk(model / "config.cfg")
             for _ in range(1 if CPU else 2):  # the second is told
                 done = evaluate_pipeline(model, split, gpu_id=GPU_ID)
-            found[f"{model.name} {batch_size}"] = round(done.words / done.seconds)
-            tell(words_per_second=found)
+            speeds[f"{model.name} {batch_size}"] = round(done.words / done.seconds)
+            tell(words_per_second=speeds)
     if not trained:
         raise SystemExit("no stage has trained a pipeline: run train-minilm-bf16 first")
     profiler = cProfile.Profile()
@@ -399,7 +399,7 @@ def benchmarks() -> None:
     for line in stream(benchmarks_command()):
         lines.append(line.strip())
         if "FAILED" in line:
-            tell(failed=[one[:300] for one in lines if "FAILED" in one])
+            tell(failed=[line[:300] for line in lines if "FAILED" in line])
         if Path("benchmarks/results/gpu.json").is_file() and not CPU:
             shutil.copyfile("benchmarks/results/gpu.json", OUT / "gpu.json")
     tell(ended=lines[-1], lines=len(lines))
