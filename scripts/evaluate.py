@@ -57,7 +57,7 @@ def evaluate_cli(
         msg.warn(*warning)
     if evaluation.edited:
         msg.warn(
-            f"{model} isn't as its training left it: {', '.join(evaluation.edited)}",
+            f"{model} has changed since its training: {', '.join(evaluation.edited)}",
             "The scores are of the pipeline as it is now; train again to score the trained pipeline",
         )
     if evaluation.metrics.unscored:

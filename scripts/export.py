@@ -58,7 +58,7 @@ def export_cli(
                 msg.good(f"{counted(tasks, 'task')}: {out / name}")
             if texts := reviewed.without_text:
                 msg.warn(
-                    f"{counted(texts, 'text')} left out, as the corpus doesn't have them",
+                    f"{counted(texts, 'text')} left out: the corpus doesn't have them",
                     "`python -m scripts.why` finds a text by its words, or by file and line",
                 )
             return

@@ -59,7 +59,7 @@ def train_cli(
     msg.info(f"{counted(words, 'word')} in {describe_seconds(seconds)}: {speed}")
     if trained.state.skipped:
         steps = counted(trained.state.skipped, "step")
-        problem = f"{steps} changed nothing, as the loss wasn't a finite number"
+        problem = f"Skipped {steps}: the loss wasn't a finite number"
         msg.warn(problem, "Lower learn_rate in the config; docs/gpu.md has more remedies for fp16")
     if trained.fitted:
         before, after = trained.fitted.before, trained.fitted.after
@@ -71,7 +71,11 @@ def train_cli(
     if max(trained.state.scores):
         msg.good(f"Best pipeline: {out}; curve: {curve}")
     else:
-        longer = "raise what ended it" if trained.ended else "set more steps in project.yml, or max_steps in the config"
+        longer = (
+            "raise the setting that ended it"
+            if trained.ended
+            else "set more steps in project.yml, or max_steps in the config"
+        )
         msg.warn(f"The pipeline in {out} finds nothing in dev: its score is 0", f"Train longer: {longer}")
 
 

@@ -119,4 +119,4 @@ def test_a_machine_without_a_gpu_is_told_what_it_can_run(monkeypatch, tmp_path):
     shutil.copy(ROOT / "configs/gpu.cfg", tmp_path / "configs")
     printed = " ".join(call(train_cli, "gpu", status=1).split())
     assert "configs/gpu.cfg is for a GPU, and none can be used here: " in printed
-    assert "What this machine can run is `dvc repro report@cpu`" in printed
+    assert "This machine can run `dvc repro report@cpu`" in printed

@@ -11,7 +11,7 @@ import labelwise
 from tests.conftest import ROOT, run_command
 
 FUNCTIONS = ("merge_data", "train_pipeline", "evaluate_pipeline", "write_report")
-MAX_STEPS = "--max-steps -1: give a number of updates, or 0 for what the config says"
+MAX_STEPS = "--max-steps -1: give a number of updates, or 0 for the config's"
 STATE = """
 import json, os, signal, sys
 def state():

@@ -115,16 +115,16 @@ def compare(revisions: Sequence[Revision], undertrained: Mapping[str, str] = Map
     of_each = {revision.name: set(revision.metrics.all_gold.labels) for revision in revisions}
     labels = sorted(set.intersection(*of_each.values()))
     if not labels:
-        raise InputError(f"{', '.join(names)}: there is no label that all of them have")
+        raise InputError(f"{', '.join(names)}: they have no label in common")
     have_dev = all(revision.metrics.dev for revision in revisions)
     dev, no_dev = _compare_split(revisions, labels, [DEV] * len(revisions)) if have_dev else None, ""
     if not dev or dev.texts < MIN_DEV_TEXTS:
         texts = dev.texts if dev else 0
-        no_dev = f"the revisions share {texts} texts of dev with scores, and {MIN_DEV_TEXTS} are needed"
+        no_dev = f"the revisions share {texts} scored texts of dev; {MIN_DEV_TEXTS} are needed"
         dev = None
     test = _compare_split(revisions, labels, [revision.metrics.split for revision in revisions], decides=not dev)
     if not test:
-        raise InputError(f"{', '.join(names)}: there is no text that all of them have")
+        raise InputError(f"{', '.join(names)}: they have no text in common")
     unsure = dict(_unsure(revisions, undertrained))
     for compared in filter(None, (test, dev)):
         for name in unsure:

@@ -43,7 +43,7 @@ def decode_metrics(content: bytes, name: str, remedy: str) -> Metrics:
     version = metrics.get("labelwise")
     if version is None or EARLIER.match(str(version)):
         release = f"labelwise {version}" if version else "a release before 0.3.0"
-        raise InputError(f"{name}: {release} wrote it, and comparisons read results of 0.3.0 and later; {remedy}")
+        raise InputError(f"{name}: {release} wrote it, but comparisons read results of 0.3.0 and later; {remedy}")
     for split in filter(None, (metrics, metrics.get("dev"))):
         mistakes = msgspec.convert(split.get("mistakes", {}), dict[str, dict[str, Any]])
         for label, counts in mistakes.items():

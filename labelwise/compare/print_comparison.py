@@ -70,7 +70,7 @@ def notes(comparison: Comparison) -> list[str]:
         if max(split.trainings.values()) > 1:
             meaning = "the mean over seeds" if split.means else "of the first, by this gold or with the same weights"
             numbers = ", ".join(f"{name} {n}" for name, n in split.trainings.items())
-            single = "; the variance between seeds serves both" if min(split.trainings.values()) == 1 else ""
+            single = "; both use the variance between seeds" if min(split.trainings.values()) == 1 else ""
             lines.append(f"{where}Trainings: {numbers}. F1 is {meaning}{single}")
     for name, labels in comparison.only.items():
         lines.append(f"Not compared, because other revisions lack these labels of {name}: {', '.join(labels)}")
@@ -80,7 +80,7 @@ def notes(comparison: Comparison) -> list[str]:
     if comparison.no_dev:
         lines.append(f"Test decides: {comparison.no_dev}")
     tested = "" if comparison.no_dev else ". Test confirms a star or contradicts it by its own interval"
-    lines.append(f"* significant: the 95% interval, for labels one for all of them together, excludes 0{tested}")
+    lines.append(f"* significant: the 95% interval (for labels, of all at once) excludes 0{tested}")
     return [*lines, *(describe_verdict(comparison, name) for name in comparison.revisions[1:])]
 
 

@@ -52,9 +52,9 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     def __post_init__(self) -> None:
         for start, end in self.spans:
             if start >= end:
-                raise ValueError(f"[{start}, {end}] is no span: its end must come after its start")
+                raise ValueError(f"[{start}, {end}] isn't a span: its end must come after its start")
         if self.removed == self.added:
-            raise ValueError("`removed` and `added` are the same: one of them must be another span")
+            raise ValueError("`removed` and `added` are equal; correct one of them")
 
     @property
     def spans(self) -> list[Offsets]:
@@ -111,7 +111,7 @@ def decode_decisions(content: bytes, name: str = DECISIONS) -> Iterator[Decision
 def find_decisions(folder: Path) -> Iterator[DecisionRow]:
     """Yield the rows of a folder's files, sorted by name."""
     if not folder.is_dir():
-        raise InputError(f"{folder}: there is no such folder; make it, or leave out --decisions")
+        raise InputError(f"{folder}: there is no such folder; create it, or leave out --decisions")
     for file in sorted(folder.glob("*.jsonl")):
         yield from read_decisions(file)
 

@@ -74,7 +74,7 @@ def _check_labels(dataset: DataSet, known: set[str]) -> None:
     check_renaming(dataset.rename, dataset.labels, where)
     for label in dataset.absent:
         if label in dataset.labels:
-            raise InputError(f"{where}: {label!r} is both in `labels` and `absent`; it is one of them")
+            raise InputError(f"{where}: {label!r} is both in `labels` and `absent`; remove it from one of them")
         if label not in known:
             listed = ", ".join(sorted(known))
             raise InputError(f"{where}: `absent` names {label!r}, which no dataset has; the labels are {listed}")
@@ -90,9 +90,9 @@ def _make_dataset(entry: Entry, declared: Path, files: tuple[SourceFile, ...]) -
         if getattr(entry, key) and not all(file.path.suffix == suffix for file in files):
             raise InputError(f"dataset {entry.name!r}: `{key}` is for {suffix} files; leave it out")
     if entry.offsets and not all(file.path.suffix in (*JSON.suffixes, *DATABASE.suffixes, ".gz") for file in files):
-        raise InputError(f"dataset {entry.name!r}: `offsets` is for files of JSON and databases; leave it out")
+        raise InputError(f"dataset {entry.name!r}: `offsets` is for JSON files and databases; leave it out")
     if entry.dataset and not entry.db:
-        raise InputError(f"dataset {entry.name!r}: `dataset` names one of a database, `db`; leave it out")
+        raise InputError(f"dataset {entry.name!r}: `dataset` is for a database (`db`); leave it out")
     people = {"": entry.annotator} if isinstance(entry.annotator, str) else entry.annotator
     annotators = {name: person for name, person in people.items() if person}
     return DataSet(**msgspec.structs.asdict(entry), declared=str(declared), files=files, annotators=annotators)
@@ -108,8 +108,8 @@ def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
     for declared in entry.paths:
         if ADDRESS.match(declared):
             raise InputError(
-                f"{file}: {where} is on a server, and a merge reads files: write it to one where Prodigy runs, and "
-                f"declare that as its `path`: prodigy db-out {entry.name} > {entry.name}.jsonl"
+                f"{file}: {where} is on a server, but a merge reads files: export it where Prodigy runs, and "
+                f"declare the file as its `path`: prodigy db-out {entry.name} > {entry.name}.jsonl"
             )
         if "\0" in declared:
             raise InputError(f"{file}: {where}: no path can have the character \\0; correct {declared!r}")

@@ -25,8 +25,8 @@ def check_project(project: Path) -> None:
         raise InputError(f"{project}: dvc: pipelines: {student} learns from raw texts, too; write it in `students`")
     if other := next((name for name in dvc.students if not is_student(name, root)), ""):
         raise InputError(
-            f"{project}: dvc: students: {other} is none; write it in `pipelines`, or in [paths] of its config: "
-            f'corpus = "training/{other}/corpus"'
+            f"{project}: dvc: students: {other} isn't a student; write it in `pipelines`, or in [paths] of its "
+            f'config: corpus = "training/{other}/corpus"'
         )
     check_own_data(root)
     data = data_of(project)
@@ -35,8 +35,7 @@ def check_project(project: Path) -> None:
     if not has_brat(root / data / "brat") and not has_data(root / data / "prodigy"):
         remedy = "weasel run demo makes the demo" if data == DEMO else f"or try the demo: data: {DEMO} in {project}"
         raise InputError(
-            f"{data}/brat and {data}/prodigy have no data; put a brat corpus into the one, or Prodigy's datasets into "
-            f"the other; {remedy}"
+            f"no data: put a brat corpus into {data}/brat, or Prodigy's datasets into {data}/prodigy; {remedy}"
         )
 
 
@@ -48,7 +47,7 @@ def check_own_data(root: Path) -> None:
     for folder, has_files in ((OWN / "brat", has_brat), (OWN / "prodigy", has_data)):
         if has_files(root / folder):
             raise InputError(
-                f"{folder} has data of your own, and {project} says `data: {DEMO}`, the demo. Write `data: {OWN}`"
+                f"{folder} has your own data, but {project} says `data: {DEMO}`, the demo. Write `data: {OWN}`"
             )
 
 

@@ -116,7 +116,7 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
         entry = msgspec.structs.replace(entry, labels=labels_in(file))
         return Undeclared(entry, problem="the merge doesn't search folders; declare its files by a pattern")
     if entry.name in names:
-        return Undeclared(entry, problem="another dataset has this name; change that one's")
+        return Undeclared(entry, problem="another dataset has this name; rename that one")
     try:
         if file.name.endswith(SUFFIXES) and printable(file) == file.as_posix():
             return _look_into(entry, file)

@@ -294,8 +294,8 @@ ADVICE: tuple[Kind, ...] = (
         "unmatched annotators",
         _unmatched_people,
         "`annotator` names {names!r}, and no answer is theirs.",
-        "Correct it in datasets.yml: it says who names in answers are, such as `{{1: ann}}`, or who answered where "
-        "there is none. The names here: {known!r}.",
+        "Correct it in datasets.yml: it maps names in answers to people, such as `{{1: ann}}`, or names who gave "
+        "anonymous answers. The names here: {known!r}.",
         people=True,
     ),
     Kind(

@@ -251,9 +251,7 @@ stop = partial(dataset_check, stops=True)
 REPLACED = "{n:,} of {all:span} are only in rows that a later row of the same text replaced"
 IF_BOTH_COUNT = "If both rows count, {add}"
 OTHER_NAME = "{n:span has|spans have} the undeclared label {old!r}, and no text with one has a span of {new!r}"
-IF_OTHER_NAME = (
-    "If {old!r} is another name of {new!r}, {add} the first line; if it is a label that isn't wanted, the second"
-)
+IF_OTHER_NAME = "If {old!r} is another name of {new!r}, {add} the first line; if you don't want this label, the second"
 OR_EXPECT = "(or `expect_losses: true`, if that is correct)"
 # Unusable spans that an option of brat may keep: their outcome, the beginning of the remedy, and the option.
 HELPED = {
@@ -330,7 +328,7 @@ READING: tuple[Kind, ...] = (
         "spans inside words",
         _inside_words,
         "{n:,} of {all:span} start and end inside words",
-        f"Write the offsets in the text that is in the file. {TRIED} {IF_CORRECT}",
+        f"Count the offsets in the text of the file. {TRIED} {IF_CORRECT}",
         EXPECTED,
     ),
     stop(

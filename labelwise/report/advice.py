@@ -236,7 +236,7 @@ def _choose_tasks(
     undecided = [row.label for row, _ in rows if row.verdict in UNDECIDED]
     if 2 * len(undecided) > len(rows):
         have = "has" if len(rows) == 1 else "have"
-        why = f"{len(undecided)} of {counted(len(rows), 'label')} {have} too little in test to tell"
+        why = f"{len(undecided)} of {counted(len(rows), 'label')} {have} too few test spans to tell"
         return why, [_annotate_test(undecided, metrics.texts, unanswered)]
     why, verdicts = describe_mistakes(metrics), group_by_verdict(row for row, _ in rows)
     improved = verdicts["not ready"] or ([] if verdicts["ready"] else verdicts["borderline"])

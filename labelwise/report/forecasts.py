@@ -40,7 +40,7 @@ MAX_PAUSE = 600.0  # seconds: after a longer gap, another session begins
 DECIDED = (Reason.CORRECTED, Reason.CONFIRMED, Reason.POLICY_QUESTION)
 MARKER = re.compile(rb"(<{7}|\|{7}|={7}|>{7})( |$)")  # of a git conflict
 Changes = Mapping[tuple[str, str], float | None]
-Outcome = Literal["", "not followed", "so was other advice", "the test set has changed", "scored"]
+Outcome = Literal["", "not followed", "other advice was followed, too", "the test set has changed", "scored"]
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -186,7 +186,7 @@ def settle(rows: Sequence[Forecast], metrics: Metrics, merge: Ledger, common: Ch
             change = None if now is None or row.f1 is None else round(now - row.f1, 4)
         outcome: Outcome = "scored" if change is not None else "the test set has changed"
         if not done or tasks[row.pipeline] > 1:
-            outcome, change = "so was other advice" if done else "not followed", None
+            outcome, change = "other advice was followed, too" if done else "not followed", None
         about = {"by": metrics.pipeline_digest, "outcome": outcome, "added": n, "change": change}
         settled.append(msgspec.structs.replace(row, **about))
     return settled

@@ -32,7 +32,7 @@ def warnings(
         if result.bound < result.goal
     ]:
         listed, rest = ", ".join(short[:MAX_NAMED_LABELS]), " …" if short[MAX_NAMED_LABELS:] else ""
-        sentence = f"{counted(len(short), 'label')} can't reach the goal on dev, but only: {listed}{rest}."
+        sentence = f"{counted(len(short), 'label')} can't reach the goal on dev. At best: {listed}{rest}."
         yield ScoreWarning(sentence, "Annotate more texts, or lower the goal.")
     without_gold = [label for label, scores in metrics.all_gold.labels.items() if not scores.support]
     if metrics.texts < MIN_TEST_TEXTS:

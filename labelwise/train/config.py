@@ -98,7 +98,7 @@ def share_of(config: TrainingConfig, texts: int) -> TrainingConfig:
     """
     settings = read_settings(config)
     if "raw" in read_manifest(config.corpus).settings:
-        problem = "its raw texts tell what all of train says; measure the curve of its teacher"
+        problem = "its teacher learned from all of train; measure the teacher's curve"
         raise InputError(f"{config.corpus}: a student's corpus: {problem}")
     if texts < 1:
         count = count_train(config.corpus, settings)
@@ -144,7 +144,7 @@ def check_listeners(nlp: Language) -> None:
                 continue
             source = next((one for one in earlier if layer in getattr(one, "listeners", ())), None)
             if source is None:
-                problem = f"{name} needs a component before it with its vectors; correct [nlp] pipeline, or this key"
+                problem = f"{name} listens to no earlier component; correct [nlp] pipeline, or this key"
                 raise SettingError("upstream", upstream, problem)
             width, made = (one.maybe_get_dim("nO") for one in (layer, source.model))
             if None not in (width, made) and width != made:

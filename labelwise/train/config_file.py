@@ -182,7 +182,7 @@ def read_config_file(path: Path) -> ConfigFile:
         raise InputError(f"{path}: {error}; save it as UTF-8") from error
     except (DuplicateOptionError, DuplicateSectionError) as error:
         name = getattr(error, "option", f"[{error.section}]")
-        raise InputError(f"{path}:{error.lineno}: {name}: this is there twice; delete one") from error
+        raise InputError(f"{path}:{error.lineno}: {name}: repeated; delete one") from error
     except ParsingError as error:
         number = error.lineno if isinstance(error, NoBlockError) else error.errors[0][0]
         line = text.splitlines()[number - 1].strip()
@@ -299,7 +299,7 @@ def check_supported(file: ConfigFile, settings: Config) -> None:
         raise file.error("training.seed", f"the seed is that of [system]; write seed = {SEED}")
     for name in UNSUPPORTED:
         if training.get(name):
-            raise file.error(f"training.{name}", "this is for `spacy train` alone; delete it, or train with that")
+            raise file.error(f"training.{name}", "only `spacy train` uses this; delete it, or train with that")
     for name, weight in training.get("score_weights", {}).items():
         if weight and name not in SCORES:
             problem = f"the score isn't computed; write null, or a weight for {', '.join(SCORES)}"
@@ -315,7 +315,7 @@ def check_supported(file: ConfigFile, settings: Config) -> None:
         reader = dot_to_object(settings, name).get("@readers", "")
         function = spacy.registry.readers.get(reader) if reader in spacy.registry.readers else None
         if not (isinstance(function, type) and issubclass(function, PartitionedCorpus)):
-            problem = 'a training resumes with our reader alone; write @readers = "labelwise.PartitionedCorpus.v1"'
+            problem = 'only this reader can resume a training; write @readers = "labelwise.PartitionedCorpus.v1"'
             raise file.error(f"{name}.@readers", problem)
     check_arguments(file, settings)
     check_unused(file, settings)

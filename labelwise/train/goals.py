@@ -60,4 +60,4 @@ def describe_points(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[s
                 "",
             )
         else:
-            yield f"{figures} can't be reached on dev, but {bound:.3f}", "Annotate more texts, or lower the goal"
+            yield f"{figures} can't be reached on dev; at best {bound:.3f}", "Annotate more texts, or lower the goal"

@@ -19,8 +19,8 @@ def check_gpu(config: Path) -> None:
         macos = "macOS has no CUDA, which labelwise needs"
         reason = macos if sys.platform == "darwin" else why_not(ValueError("No GPU was found"))
         raise InputError(
-            f"{config} is for a GPU, and none can be used here: {reason}. What this machine can run is "
-            "`dvc repro report@cpu`, or `weasel run all`; the CPU does the same as a GPU, slowly: --gpu-id -1"
+            f"{config} is for a GPU, and none can be used here: {reason}. This machine can run "
+            "`dvc repro report@cpu`, or `weasel run all`; --gpu-id -1 trains on the CPU, slowly"
         )
 
 

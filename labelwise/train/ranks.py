@@ -82,7 +82,7 @@ class LocalRanks(SingleProcess):
             return values
         except (EOFError, OSError) as error:
             raise InputError(
-                "a process of the training was killed, perhaps for lack of memory. Remedy: fewer of them (workers in "
+                "a process of the training was killed, perhaps for lack of memory. Remedy: use fewer (workers in "
                 "project.yml, --workers)"
             ) from error
 

@@ -63,7 +63,7 @@ def read_taught_labels(path: Path, limit: int = 0, leave_out: int = 0, folds: in
     if untaught and len(untaught) == len(manifest.labels):
         raise InputError(
             f"{path}/train: no text in train is complete for a label. Answers to single spans (ner.teach) "
-            "don't show which other words aren't entities. Annotate some texts for all of their spans (ner.manual, "
+            "don't show which words aren't entities. Annotate some texts for all of their spans (ner.manual, "
             "ner.correct), and merge again"
         )
     return sorted(set(manifest.labels) - untaught)

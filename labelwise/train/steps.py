@@ -53,7 +53,7 @@ def fit_steps(config: TrainingConfig, file: ConfigFile, settings: Config) -> Non
     if config.max_steps > limit > 0 and not overridden:
         raise file.error(
             "training.max_steps",
-            f"{config.max_steps:,} steps are asked for; write max_steps = {config.max_steps}"
+            f"this is fewer than the {config.max_steps:,} steps to take; write max_steps = {config.max_steps}"
             + (", and total_steps likewise" if falls else ""),
         )
     steps = now["max_steps"]

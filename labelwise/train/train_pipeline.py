@@ -189,7 +189,7 @@ def prepare(
     elif config.resume and checkpoint.exists() and not has_ended(checkpoint):
         log(
             "Starting over, because the config, the corpus, the device, code or packages have changed since the "
-            "checkpoint was saved. It is kept until this training saves its first one"
+            "checkpoint was saved. The old one is kept until this training saves its first"
         )
     training = Training(config, nlp, State(digest) if repeated or not state else state, checkpoint, log)
     training.state.goals = goals

@@ -45,7 +45,7 @@ class TrainingConfig:
         for name in ("config", "corpus"):
             object.__setattr__(self, name, Path(getattr(self, name)))
         if self.max_steps < 0:
-            raise InputError(f"--max-steps {self.max_steps}: give a number of updates, or 0 for what the config says")
+            raise InputError(f"--max-steps {self.max_steps}: give a number of updates, or 0 for the config's")
         if self.limit < 0:
             raise InputError(f"--limit {self.limit}: give a number of texts, or 0 for all")
         check_workers(self.workers, self.gpu_id)

@@ -246,7 +246,7 @@ def test_an_entry_says_that_ends_are_inclusive(tmp_path: Any) -> None:
     files: dict[str, str | bytes] = {"prodigy/a.jsonl": jsonl(rows), "prodigy/datasets.yml": entry % "a.jsonl"}
     assert merge_folder(tmp_path, files).entities == ALL
     files = {"prodigy/b.tsv": FILES["b.tsv"], "prodigy/datasets.yml": entry % "b.tsv"}
-    assert "`offsets` is for files of JSON and databases; leave it out" in merge_folder(tmp_path / "b", files).printed
+    assert "`offsets` is for JSON files and databases; leave it out" in merge_folder(tmp_path / "b", files).printed
 
 
 def test_offsets_of_bytes_are_read_by_the_mentions(tmp_path: Any) -> None:

@@ -210,7 +210,7 @@ def test_labels_that_one_revision_has_alone():
     assert comparison.only == {"main": ["B", "C"], "branch": ["D"]}
     assert comparison.gold_differs == 0
     assert comparison.micro.f == {"main": 1.0, "branch": 1.0}
-    with pytest.raises(InputError, match="main, branch: there is no label that all of them have"):
+    with pytest.raises(InputError, match="main, branch: they have no label in common"):
         compare([make_results("main", base, "AB"), make_results("branch", [], "C")])
     for names in (["main"], ["main", "main"], []):
         with pytest.raises(InputError, match="give two revisions or more, each once"):
@@ -414,8 +414,8 @@ def test_dev_decides_and_test_confirms_or_contradicts(dev, test, message, verdic
 @pytest.mark.parametrize(
     ("texts", "why"),
     [
-        ((9, 20), "the revisions share 9 texts of dev with scores, and 10 are needed"),
-        ((0, 20), "the revisions share 0 texts of dev with scores, and 10 are needed"),
+        ((9, 20), "the revisions share 9 scored texts of dev; 10 are needed"),
+        ((0, 20), "the revisions share 0 scored texts of dev; 10 are needed"),
     ],
 )
 def test_where_dev_is_small_or_wasnt_scored_test_decides(texts, why):

@@ -262,7 +262,7 @@ def test_results_of_0_3_0_are_compared_by_todays_names_and_earlier_ones_refused(
         del metrics["labelwise"]
         file.write_text(json.dumps(metrics | version))
         printed = " ".join(repository.compare("previous", "workspace", fails=True).split())
-        assert f"workspace: metrics/cpu.json: {release} wrote it, and comparisons read results of 0.3.0" in printed
+        assert f"workspace: metrics/cpu.json: {release} wrote it, but comparisons read results of 0.3.0" in printed
         repository.run("git", "checkout", "metrics")
     repository.evaluate(16)
     old, new = (compare_json(repository, name, "workspace", "--spans") for name in ("previous", "today"))

@@ -27,8 +27,8 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
         (GOOD | {"more": 1}, "malformed: Object contains unknown field `more`"),
         (GOOD | {"text": "0A" * 12}, "malformed: Expected `str` matching regex"),
         (GOOD | {"verdict": "maybe"}, "malformed: Invalid enum value 'maybe' - at `$.verdict`"),
-        (GOOD | {"added": [0, 3]}, "malformed: `removed` and `added` are the same: one of them must be another span"),
-        (GOOD | {"removed": [3, 3]}, "malformed: [3, 3] is no span: its end must come after its start"),
+        (GOOD | {"added": [0, 3]}, "malformed: `removed` and `added` are equal; correct one of them"),
+        (GOOD | {"removed": [3, 3]}, "malformed: [3, 3] isn't a span: its end must come after its start"),
         (GOOD | {"removed": [-1, 3]}, "malformed: Expected `int` >= 0"),
     ],
 )

@@ -56,7 +56,7 @@ def test_data_of_ones_own_beside_the_demo_stop_the_first_command_and_the_last(ow
 
 def test_both_folders_empty_are_an_error_that_names_both_and_one_is_enough(root):
     configure(root, "assets")
-    assert "assets/brat and assets/prodigy have no data" in refused(root)
+    assert "no data: put a brat corpus into assets/brat, or Prodigy's datasets into assets/prodigy" in refused(root)
     write(root, "assets/prodigy/a.jsonl", '{"text": "a b", "spans": []}')
     check_project(root / "project.yml")
     (root / "assets/prodigy/a.jsonl").unlink()

@@ -201,7 +201,7 @@ def test_an_edited_pipeline_is_told_of_and_its_files_are_read_once(ruler, demo_c
     write_record(model)
     for module in ("labelwise.evaluate.evaluate_pipeline", "labelwise.base.files"):
         monkeypatch.setattr(f"{module}.list_digests", lambda folder: listed.append(folder) or list_digests(folder))
-    message = f"⚠ {model} isn't as its training left it:"
+    message = f"⚠ {model} has changed since its training:"
     assert message not in evaluate(tmp_path, model, demo_corpus / "test")
     assert listed == [model]
     meta = json.loads((model / "meta.json").read_text())

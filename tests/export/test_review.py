@@ -157,7 +157,7 @@ def test_the_command_writes_both_of_a_split_and_says_what_has_no_text(merged, tm
     options = [merged.root / "corpus", merged.root / "out", "--format", "prodigy", "--dropped", "--disagreements"]
     printed = call(export_cli, *options)
     assert printed.count("0 tasks:") == 2
-    assert "1 text left out, as the corpus doesn't have them" in printed
+    assert "1 text left out: the corpus doesn't have them" in printed
     merged.run(dev_ratio=0, test_ratio=0)
     call(export_cli, *options, "--splits", "test,dev")
     assert [(merged.root / "out" / name).read_bytes() for name in ("dropped_spans.jsonl", "disagreements.jsonl")] == [

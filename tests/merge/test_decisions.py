@@ -177,7 +177,7 @@ def test_a_decision_whose_answer_is_gone_is_superseded_counted_and_located(mergi
     with pytest.raises(InputError, match=r"2 rows or spans can't be used.*decisions\.jsonl, line 1: bad JSON"):
         merging.run(strict=True)
     declared = [merging.root / "tasks" / "datasets.yml"]
-    with pytest.raises(InputError, match="gone: there is no such folder; make it, or leave out --decisions"):
+    with pytest.raises(InputError, match="gone: there is no such folder; create it, or leave out --decisions"):
         merge_data(declared, merging.root / "corpus", Settings(), decisions=merging.root / "gone")
 
 

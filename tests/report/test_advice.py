@@ -141,7 +141,7 @@ def test_what_is_ready_is_ready_whatever_comes_first():
     advice = advice_on(metrics)
     assert (
         said_of(advice)
-        == "1 of 3 labels is ready; 2 with too few test spans: 2 of 3 labels have too little in test to tell"
+        == "1 of 3 labels is ready; 2 with too few test spans: 2 of 3 labels have too few test spans to tell"
     )
 
 
@@ -251,14 +251,14 @@ def test_findings_count_as_far_as_test_has_as_many_texts():
         ),
         (
             {"A": mistakes(right=3, unseen=1)},
-            "0 of 1 label is ready; 1 with too few test spans: 1 of 1 label has too little in test to tell",
+            "0 of 1 label is ready; 1 with too few test spans: 1 of 1 label has too few test spans to tell",
             "annotate new texts for label A, and declare",
         ),
         # Two labels of three with few test spans, or with predictions that can't be scored.
         (
             {"A": mistakes(unseen=40), "B": mistakes(right=3, unseen=1), "C": mistakes(unscored=300)},
             "0 of 3 labels are ready; 1 not ready, 1 with too few test spans, 1 not scored: "
-            "2 of 3 labels have too little in test to tell",
+            "2 of 3 labels have too few test spans to tell",
             "annotate new texts for labels C, B, and declare",
         ),
     ],

@@ -121,7 +121,7 @@ OTHER = {"task": "decisions", "asked": 10, "count": 0}
         ([], ledger(149), "one", {}, "not followed", None),
         ([], ledger(150), "one", {}, "scored", 0.05),
         ([OTHER], ledger(150, 4), "one", {}, "scored", 0.05),
-        ([OTHER], ledger(150, 5), "one", {}, "so was other advice", None),
+        ([OTHER], ledger(150, 5), "one", {}, "other advice was followed, too", None),
         ([OTHER | {"pipeline": "other"}], ledger(150, 5), "one", {}, "scored", 0.05),
         ([], ledger(150), "two", {}, "the test set has changed", None),
         ([], ledger(150), "two", {("p", "A"): 0.01, ("other", "A"): 0.02}, "scored", 0.01),
@@ -145,8 +145,8 @@ def test_a_forecast_holds_within_its_interval():
     assert [row.held for row in rows] == [False, True, True, False]
     assert (make().held, make(change=0.05, interval=None).held) == (None, None)
     assert rows[2].describe_outcome() == "100 more texts of A: followed (0), F1 of A +0.100, forecast -0.020 to +0.100"
-    other = make(task="decisions", outcome="so was other advice", added=60)
-    assert other.describe_outcome() == "100 decisions of A: followed (60), not scored: so was other advice"
+    other = make(task="decisions", outcome="other advice was followed, too", added=60)
+    assert other.describe_outcome() == "100 decisions of A: followed (60), not scored: other advice was followed, too"
 
 
 @pytest.fixture

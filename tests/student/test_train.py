@@ -85,7 +85,7 @@ def test_another_seed_learns_from_the_same_raw_texts(project):
 
 def test_a_part_of_train_is_no_measure_as_raw_texts_tell_of_all_of_it(project):
     output = " ".join(call(train_curve_cli, "student", status=1).split())
-    assert f"{OWN}: a student's corpus: its raw texts tell what all of train says; measure the curve of its" in output
+    assert f"{OWN}: a student's corpus: its teacher learned from all of train; measure the teacher's curve" in output
 
 
 def test_without_its_corpus_the_line_that_makes_it_is_named(project, tmp_path, monkeypatch):

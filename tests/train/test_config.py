@@ -83,7 +83,11 @@ SCHEDULE = {"@schedules": "compounding.v1", "start": 100, "stop": 1000, "compoun
     ("changed", "options", "message"),
     [
         ({"system__seed": 7}, {}, r"own\.cfg:\d+: \[system\] seed = 7: .* or --seed; write seed = 0"),
-        ({}, {"max_steps": 6001}, r"\[training\] max_steps = 6000: 6,001 steps are asked .* write max_steps = 6001$"),
+        (
+            {},
+            {"max_steps": 6001},
+            r"max_steps = 6000: this is fewer than the 6,001 steps to take; write max_steps = 6001$",
+        ),
         (
             {"labelwise__epochs": 0, "training__max_steps": 300},
             {},
@@ -336,8 +340,8 @@ CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
         ({"[initialize.tokenizer]": f"{LOOKUPS}[initialize.tokenizer]"}, r"\[initialize\.lookups\]: .*lookups = null"),
         ({"dropout = 0.1": "dropout 0.1"}, r"'dropout 0\.1': this is neither a \[block\] nor KEY = VALUE"),
         ({"[paths]": "paths\n[paths]"}, r"this is neither a \[block\] nor KEY = VALUE"),
-        ({"dropout = 0.1": "dropout = 0.1\ndropout = 0.2"}, r"dropout: this is there twice; delete one"),
-        ({"[pretraining]": "[pretraining]\n[pretraining]"}, r"\[pretraining\]: this is there twice; delete one"),
+        ({"dropout = 0.1": "dropout = 0.1\ndropout = 0.2"}, r"dropout: repeated; delete one"),
+        ({"[pretraining]": "[pretraining]\n[pretraining]"}, r"\[pretraining\]: repeated; delete one"),
         ({"[corpora]": "[components.x.model]\nwidth = 1\n[corpora]"}, r"there is no block \[components\.x\] above it"),
         ({"${paths.corpus}/dev": "${paths.nope}/dev"}, r"\[corpora\.dev\] path = .*: there is no paths\.nope; correct"),
         (

@@ -76,10 +76,10 @@ def _chain(decision: Decision) -> Chain:
 def _why_not(decision: Decision, text: str, answer_of: Mapping[Chain, Answer]) -> tuple[Reason, str] | None:
     """Return the outcome of an inapplicable decision, with a remedy; or None."""
     if _chain(decision) not in answer_of:
-        detail = f"no answer of {decision.dataset!r} about the text is as it was; decide again"
+        detail = f"{decision.dataset!r} has changed its annotation of the text since; decide again"
         return Reason.STALE_DECISION, detail
     for start, end in decision.spans:
         if end > len(text) or not text[start:end].strip():
-            detail = f"[{start}, {end}] is no span of the text's {len(text)} characters; correct or delete it"
+            detail = f"[{start}, {end}] isn't a span of the text of {len(text)} characters; correct or delete it"
             return Reason.MALFORMED, detail
     return None

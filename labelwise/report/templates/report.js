@@ -62,8 +62,8 @@ function describe(one) {
   const kind = cards.kinds[one.kind === "spurious" && !cards.gold.includes(one.predicted_label) ? "no_test_gold" : one.kind];
   const reason = cards.reasons[one.cause] ?? "";
   const times = (n) => (n === 1 ? "once" : `${n} times`);
-  const otherwise = one.otherwise ? ` (as ${one.other_label} ${times(one.otherwise)})` : "";
-  const train = `in train: ${one.gold_label ?? one.predicted_label} ${times(one.annotated)}, not so ${times(one.unannotated)}${otherwise}`;
+  const otherwise = one.otherwise ? ` (${one.other_label} ${times(one.otherwise)})` : "";
+  const train = `in train: ${one.gold_label ?? one.predicted_label} ${times(one.annotated)}, not ${one.gold_label ?? one.predicted_label} ${times(one.unannotated)}${otherwise}`;
   const parts = [kind + (one.count === 1 ? "" : `, ${times(one.count)}`), sides.filter(Boolean).join(", ") + other, reason, train, one.doc || one.key];
   return parts.filter(Boolean).join(" · ");
 }
