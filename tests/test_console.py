@@ -34,9 +34,7 @@ def script(body: str, *arguments: object) -> list[str]:
 
 
 @pytest.mark.parametrize(("is_one", "patience", "shown"), [(True, 0.2, True), (True, 9.0, False), (False, 0.2, False)])
-def test_bars_show_how_far_it_is_and_the_time_left_on_terminals_alone_and_to_who_waits(
-    monkeypatch, is_one, patience, shown
-):
+def test_progress_bars_show_the_time_left_on_terminals_after_a_while(monkeypatch, is_one, patience, shown):
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: is_one, raising=False)
     monkeypatch.setattr("sys.stderr", terminal)
@@ -143,7 +141,7 @@ def test_a_command_that_is_interrupted_while_it_imports_says_so_in_a_line(tmp_pa
     assert not (tmp_path / "out").exists()
 
 
-def test_a_command_deletes_the_bytecode_that_others_left_in_the_folders_that_stages_depend_on(tmp_path):
+def test_a_command_deletes_bytecode_in_the_folders_that_stages_depend_on(tmp_path):
     for name in ("labelwise", "scripts"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -205,7 +203,7 @@ def test_the_name_of_a_data_set_is_not_broken(capsys, tmp_path):
     assert name in capsys.readouterr().out.partition("Check")[0]
 
 
-def test_a_table_with_more_columns_than_a_terminal_has_room_for_keeps_its_figures(capsys):
+def test_a_wide_table_keeps_its_figures_on_a_narrow_terminal(capsys):
     header = [
         "Dataset",
         *["rows", "texts", "accepted", "superseded", "ignored", "rejected", "unused", "spans", "entities", "dropped"],

@@ -61,7 +61,7 @@ def test_what_is_public_can_be_had_and_is_documented():
     ],
     ids=range(8),
 )
-def test_a_value_that_there_is_not_is_named_with_those_that_there_are(make, message):
+def test_an_unknown_value_is_named_with_the_known_ones(make, message):
     with pytest.raises(labelwise.InputError) as error:
         make()
     assert str(error.value) == message

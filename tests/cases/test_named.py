@@ -159,7 +159,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), FILES, ids=[name for name, *_ in FILES])
-def test_what_is_not_read_is_named(tmp_path: Any, name: str, content: str | bytes, message: str) -> None:
+def test_unreadable_files_are_named(tmp_path: Any, name: str, content: str | bytes, message: str) -> None:
     outcome = merge_folder(tmp_path, {f"prodigy/{name}": content})
     assert (outcome.status, outcome.ledger) == (1, None)
     assert message in " ".join(outcome.printed.split())

@@ -155,7 +155,7 @@ def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noi
     assert bytes_of(tmp_path / "other") == bytes_of(counted)
 
 
-def test_what_is_not_there_is_said_before_anything_is_trained(noisy, tmp_path, monkeypatch):
+def test_missing_inputs_are_named_before_training(noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(folds_module, "train_once", lambda *args, **options: pytest.fail("trained"))
     corpus = Path(shutil.copytree(noisy / "corpus", tmp_path / "corpus"))
     spans, recipe = corpus / "spans.parquet", TrainingConfig(CPU, corpus)
@@ -169,7 +169,7 @@ def test_what_is_not_there_is_said_before_anything_is_trained(noisy, tmp_path, m
         check(corpus, tmp_path / "out", Folds(recipe, 3))
 
 
-def test_what_test_says_changes_nothing(merging):
+def test_the_test_set_changes_no_finding(merging):
     def rows(place: str, marked: Callable[[int], bool]) -> list[dict]:
         texts = [f"{place} {number} wash the plate now" for number in range(40)]
         places = [(text.index("plate"), text.index("plate") + 5) for text in texts]
@@ -200,7 +200,7 @@ def test_what_test_says_changes_nothing(merging):
         ({"_view_id": "classification"}, [], False),
     ],
 )
-def test_answers_of_a_finding_are_those_that_say_something_of_the_finding(answer, spans, found, merging):
+def test_a_finding_has_the_answers_about_it(answer, spans, found, merging):
     merging.add("a", ["A"], [task("big cat", *spans, **{"_view_id": "ner_manual", "_annotator_id": "ann", **answer})])
     key = text_key("big cat").hex()
     finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "cat", "train", "", key, "", "", "")

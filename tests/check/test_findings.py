@@ -122,7 +122,7 @@ def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
     assert other.score < wrong.score
 
 
-def test_with_a_prediction_a_form_that_is_marked_here_alone_is_no_evidence_of_its_own(tmp_path):
+def test_with_a_prediction_a_form_annotated_nowhere_else_is_no_evidence(tmp_path):
     others, last = [("an owl sat", [], {})] * 20, ("one owl", [(1, 2, "A")], {})
     thinks = prediction(2)
     (alone,) = find_in(tmp_path, *others, last, prediction=thinks)
@@ -131,7 +131,7 @@ def test_with_a_prediction_a_form_that_is_marked_here_alone_is_no_evidence_of_it
     assert twice.score == pytest.approx(alone.score + np.log(20.5 / 1.5), abs=0.01)
 
 
-def test_what_is_marked_several_times_in_a_text_was_hardly_marked_by_mistake(tmp_path):
+def test_a_form_annotated_repeatedly_in_a_text_scores_lower(tmp_path):
     others = [("an owl sat", [], {})] * 20
     many = find_in(
         tmp_path, *others, ("owl owl owl", [(n, n + 1, "A") for n in range(3)], {}), prediction=prediction(3)

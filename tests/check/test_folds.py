@@ -42,7 +42,7 @@ def per_label(corpus: Path, *labels: str) -> spacy.Language:
     return nlp
 
 
-def test_a_label_that_the_corpus_lost_and_one_that_is_new_have_no_prediction(demo_corpus):
+def test_labels_lost_from_or_new_in_the_corpus_have_no_prediction(demo_corpus):
     labels = read_manifest(demo_corpus).labels
     nlp = per_label(demo_corpus, "LOST", *labels[1:])
     docs = list(add_predictions(nlp, read_checked(demo_corpus, "dev"), labels))

@@ -71,7 +71,7 @@ def test_determiners_numbers_units_punctuation_and_parts_before_hyphens_are_coun
     assert found == ({("A", *name): counts} if name else {})
 
 
-def test_what_holds_of_a_word_itself_counts_more_than_what_holds_of_all_with_a_hyphen(tmp_path):
+def test_a_words_own_counts_outweigh_those_of_all_words_with_a_hyphen(tmp_path):
     """Of many such words, one is always taken in, and one half of the time."""
     texts = [one for word in "bcdefghijk" for one in both(f"a {word} - kit here", (3, 4))]
     texts += [one for word in "bcdefghijk" for one in both(f"a {word} - kit here", (1, 4), times=1)]

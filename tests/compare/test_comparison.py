@@ -137,13 +137,13 @@ def test_a_real_difference_is_found_and_its_sign_is_right_and_equal_results_diff
     assert (back.low, back.high) == (pytest.approx(-change.high), pytest.approx(-change.low))
 
 
-def test_an_interval_of_few_texts_ends_at_differences_that_can_be():
+def test_an_interval_of_few_texts_is_clipped_to_possible_differences():
     comparison = compare_docs(main=random_docs(0.2, 6), branch=random_docs(1.0, 6))
     assert max(score.changes["branch"].high for score in (*comparison.labels.values(), comparison.micro)) == 1
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_documents_of_the_last_revision_are_the_units_and_texts_where_its_tables_have_none(known):
+def test_units_are_the_last_revisions_documents_or_texts_without_documents(known):
     """A document's ten texts are equal, so intervals over texts are narrower by sqrt(10)."""
     texts = {"main": random_docs(0.6, 20), "branch": random_docs(0.8, 20)}
     comparisons = []
@@ -166,7 +166,7 @@ def test_documents_of_the_last_revision_are_the_units_and_texts_where_its_tables
     ] == f"200 texts{' of 20 documents' * known}, gold of branch"
 
 
-def test_of_many_labels_more_than_an_interval_without_0_is_asked_for():
+def test_many_labels_need_a_wider_interval_for_a_star():
     some = {"main": random_docs(0.6, 40), "branch": random_docs(0.75, 40)}
     alone, beside = (
         compare([make_results(name, docs, names, weights="w") for name, docs in some.items()])
@@ -188,7 +188,7 @@ def test_the_gold_and_the_coverage_of_the_last_revision_count():
     assert compare_docs(main=unknown, branch=known).labels["A"].f == {"main": 0.0, "branch": 0.0}
 
 
-def test_of_dev_and_test_those_of_test_are_compared_and_spans_of_either_are_listed():
+def test_test_is_compared_and_spans_of_either_split_are_listed():
     right, wrong = [make_doc("1", [A], [A])], [make_doc("1", [], [A])]
     on_dev = [(make_doc("0", doc.predicted, [A, B]), {}) for doc in (*right, *wrong)]
     revisions = []
@@ -298,7 +298,7 @@ SEEDS = [better_docs((1, 1, 2, 1)), better_docs((1, 2, 1, 1, 1)), better_docs((1
         (({}, {}), ("w", "w"), {"branch": "F1 rises"}, "the training of branch stopped too early: F1 rises"),
     ],
 )
-def test_a_star_needs_the_variance_between_seeds_unless_no_training_lies_between(seeds, weights, undertrained, why):
+def test_a_star_needs_other_seeds_unless_the_weights_are_equal(seeds, weights, undertrained, why):
     comparison = compare(
         [
             make_results(name, better_docs(right), weights=own, **more)
@@ -360,14 +360,14 @@ def test_equal_pipelines_get_a_star_in_five_of_a_hundred_comparisons(texts, trai
     assert (np.array(false) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)).all(), false
 
 
-def test_two_pipelines_whose_seeds_differ_as_much_as_they_do_have_no_star():
+def test_pipelines_that_differ_no_more_than_their_seeds_have_no_star():
     side = [better_docs(1), better_docs(3)]
     comparison = compare([make_results("main", side[0], seeds=side), make_results("branch", side[1], seeds=side[::-1])])
     assert stars(comparison) == {False}
     assert comparison.micro.changes["branch"].difference == 0
 
 
-def test_where_gold_was_corrected_the_first_trainings_are_scored_and_the_others_tell_the_variance():
+def test_corrected_gold_scores_first_trainings_and_other_seeds_give_the_variance():
     corrected = better_docs(STRONG)
     corrected[0].gold = corrected[0].gold[:1]
     comparison = compare([make_results("main", better_docs(WEAK), seeds=SEEDS), make_results("branch", corrected)])

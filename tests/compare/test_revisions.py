@@ -311,7 +311,7 @@ def test_metrics_of_an_earlier_version_or_of_something_else(content, tmp_path):
         read_revision("workspace", "cpu", tmp_path / "read", repository.root)
 
 
-def test_a_report_compares_with_the_last_other_scores_whatever_else_is_committed(tmp_path):
+def test_a_report_compares_with_the_last_commit_that_has_other_scores(tmp_path):
     made, pages = Repository(tmp_path, below="models"), []
 
     def report():

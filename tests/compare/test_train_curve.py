@@ -68,7 +68,7 @@ def test_documents_are_the_units_of_dev(tmp_path, units):
         (4, {"half": 0, "a_quarter": 0, "all": 4}, "The gain from doubling the texts isn't known: "),
     ],
 )
-def test_what_may_be_chance_is_no_promise(tmp_path, docs, right, message):
+def test_an_insignificant_gain_is_not_promised(tmp_path, docs, right, message):
     curve = curve_of(tmp_path, docs, **right)
     assert curve.describe().startswith(message)
     assert curve.gains() == []

@@ -92,7 +92,7 @@ def test_the_merge_accounts_for_every_t_line_at_its_place(brat, merging):
         merging.run(strict=True)
 
 
-def test_what_an_option_leaves_out_is_no_loss(brat, merging):
+def test_spans_left_out_by_an_option_are_no_loss(brat, merging):
     write(brat / "more.ann", "".join(f"T{n}\tN 0 1\tm\n" for n in range(20)))
     write(brat / "more.txt", "more")
     (brat / "one.ann").write_text("T1\tn 4 7\tcat\n")
@@ -264,7 +264,7 @@ def test_texts_of_train_join_no_split_that_has_a_folder(merging, own, hashed):
     assert {dataset["split"] for dataset in merging.declared} == {own, f"no-{own}"}
 
 
-def test_labels_are_chosen_renamed_and_come_from_documents_that_are_read(brat, merging):
+def test_labels_are_chosen_and_renamed_from_readable_documents(brat, merging):
     (brat / "lost.ann").write_text("T1\tGHOST 0 3\tBoo\n")
     messages: list[str] = []
     how = BratOptions(rename={"N": "n", "LOC": "PLACE"})

@@ -68,7 +68,7 @@ def declared(folder: Path) -> list[dict]:
         "- {name: p, path: '{folder}/person.jsonl', labels: [PERSON]}",
     ],
 )
-def test_what_is_new_is_added_once_and_what_is_there_stays_as_it_is(folder, written):
+def test_only_new_decisions_are_added_and_others_stay(folder, written):
     written = written.replace("{folder}", str(folder))
     (folder / "datasets.yml").write_text(written)
     entry = declared(folder)

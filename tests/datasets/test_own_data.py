@@ -78,7 +78,7 @@ def test_both_folders_empty_are_an_error_that_names_both_and_one_is_enough(root)
         ("[cpu]\n  students: [pupil, cpu]", 'of its config: corpus = "training/cpu/corpus"'),
     ],
 )
-def test_a_list_that_trains_nothing_or_what_there_is_not_is_refused(pipelines, message, root):
+def test_a_list_without_pipelines_or_with_unknown_ones_is_refused(pipelines, message, root):
     write(root, "configs/pupil.cfg", '[paths]\ncorpus = "training/pupil/corpus"\n')
     assert message in refused(configure(root, pipelines=pipelines))
 

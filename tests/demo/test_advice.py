@@ -24,7 +24,7 @@ check_labels corpus --out training/check
 """
 
 
-def test_the_first_step_on_the_demo_is_that_of_the_pages_and_most_of_the_surest_cases_are_planted(tmp_path):
+def test_demo_has_the_next_task_of_the_pages_and_most_certain_cases_are_planted(tmp_path):
     shutil.copy(ROOT / "project.yml", tmp_path)
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     for command in COMMANDS.format(SHARE, PROJECT["vars"]["steps"]).strip().split("\n"):

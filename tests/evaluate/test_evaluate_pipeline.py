@@ -37,7 +37,7 @@ def evaluate(folder: Path, model: Path, split: Path, *options: object, status: i
         return " ".join(call(evaluate_cli, *arguments, status=status).split())
 
 
-def test_what_one_process_and_two_write_and_print_is_that_of_the_predictions(ruler, demo_corpus, tmp_path):
+def test_one_process_and_two_write_and_print_the_predictions(ruler, demo_corpus, tmp_path):
     out = tmp_path / "new" / "folder"
     printed = evaluate(out, ruler, demo_corpus / "test")
     assert set(files_of(out)) == set(FILES)
@@ -168,7 +168,7 @@ def test_texts_are_scored_by_where_they_come_from(merging, by):
 
 
 @pytest.mark.guarantee("seen-texts")
-def test_texts_that_the_pipeline_was_trained_on_are_told_and_f_is_without_them_as_well(ruler, demo_corpus, tmp_path):
+def test_training_texts_in_test_are_reported_with_f1_without_them(ruler, demo_corpus, tmp_path):
     split = demo_corpus / "train"
     assert "ℹ Unknown whether some of the" in evaluate(tmp_path, ruler, split)
     before = json.loads((tmp_path / "metrics/own.json").read_text())

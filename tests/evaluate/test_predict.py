@@ -49,7 +49,7 @@ def test_predictions_are_the_pipelines(ruler, demo_corpus, tmp_path, monkeypatch
     assert 0 < right < min(sum(len(doc.predicted) for doc in predicted), sum(len(doc.gold) for doc in predicted))
 
 
-def test_what_was_lost_rejected_or_not_covered_is_there(merging, tmp_path):
+def test_predictions_keep_lost_rejected_and_uncovered_annotation(merging, tmp_path):
     text, binary = "big cat at 60degC", "the big cat sat"
     merging.add("manual", ["A", "B"], [task(text, (0, 7), (4, 7, "B"), (11, 13))], split="test")
     judged = (("accept", (4, 7)), ("reject", (12, 15)), ("reject", (8, 10)))

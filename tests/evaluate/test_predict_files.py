@@ -46,7 +46,7 @@ def written(out: Path) -> dict[str, tuple[bytes, int]]:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_each_file_has_its_own_and_together_they_are_what_one_file_has(model, texts, tmp_path, workers):
+def test_files_of_predictions_add_up_to_a_single_files(model, texts, tmp_path, workers):
     out = tmp_path / "out"
     assert predict(model, texts, out, workers=workers) == (7, 7, {"bad JSON": 1})
     list(predict_texts(model, [texts], tmp_path / "one.jsonl"))

@@ -201,7 +201,7 @@ def test_all_spans_are_scored_where_gold_overlaps_alone():
 
 
 @pytest.mark.parametrize("predicted", [[(0, 3, "A")], [(1, 3, "A")]])
-def test_where_all_is_right_or_nothing_is_there_is_an_interval_all_the_same(predicted):
+def test_all_right_or_none_right_still_has_an_interval(predicted):
     row = score([make_doc([(0, 3, "A")], predicted)] * 61)["all_gold"]
     assert row["f_high"] - row["f_low"] > 0.02
     assert row["f_low"] <= row["f"] <= row["f_high"]

@@ -234,7 +234,7 @@ def test_of_a_corpus_each_format_says_what_it_is_complete_for(merging, tmp_path)
 
 
 @pytest.mark.parametrize("certain", [True, False])
-def test_what_was_predicted_is_to_be_annotated_the_least_certain_first(certain, tmp_path):
+def test_predictions_are_exported_least_certain_first(certain, tmp_path):
     rows = {"sure": [0.99], "unsure": [0.97, 0.55], "none": [], "low": [0.1]}
     docs = {
         text: [(n, n + 1, "A", score)[: 4 if certain else 3] for n, score in enumerate(scores)]

@@ -25,7 +25,7 @@ def merged(merging) -> Merging:
     return merging
 
 
-def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_path):
+def test_a_dropped_span_is_a_task_with_the_kept_span_and_sources(merged, tmp_path):
     merged.run(dev_ratio=0, test_ratio=0, docs_per_partition=1, policies=Policies(annotators="union"))
     done = export_review(tmp_path / "corpus", tmp_path / "out", dropped=True)
     assert (done.tasks, done.without_text) == ({"dropped_spans.jsonl": 3}, 0)
@@ -68,7 +68,7 @@ def test_a_span_that_lost_is_a_task_with_its_winner_and_who_says_so(merged, tmp_
     assert cut["meta"] == {"reason": "misaligned", "doc": "p1.txt", "from": "volume.jsonl:1", "predicted": "yes"}
 
 
-def test_what_people_marked_differently_is_a_task_for_each_label(merged, tmp_path):
+def test_a_disagreement_is_a_task_per_label(merged, tmp_path):
     merged.run(dev_ratio=0, test_ratio=0)
     done = export_review(tmp_path / "corpus", tmp_path / "out", disagreements=True)
     assert done.tasks == {"disagreements.jsonl": 1}

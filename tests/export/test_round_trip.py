@@ -81,7 +81,7 @@ def test_a_corpus_comes_back_with_one_change(format, merging, tmp_path):
 
 
 @pytest.mark.parametrize("format", FILES)
-def test_of_predictions_only_what_somebody_has_changed_comes_back(format, tmp_path):
+def test_only_edited_predictions_come_back(format, tmp_path):
     exported = RECORDED / FILES[format].format("predicted")
     ledger, after = merge_back(tmp_path / "back", exported)
     assert after == {CHANGED: ("lab/2.txt", [], {}, [])}

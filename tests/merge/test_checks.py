@@ -104,7 +104,7 @@ def test_labels_that_two_entries_swap_arent_one(merging: Merging):
         (range(0), {"annotator": "bob"}, False),
     ],
 )
-def test_two_exports_that_name_nobody_and_say_the_same_may_be_one_persons(merging: Merging, change, declared, warned):
+def test_two_anonymous_agreeing_exports_may_be_one_persons(merging: Merging, change, declared, warned):
     """As doccano's: without times, nothing else tells a later export of the other."""
     later = [task(f"text {number}", (0, 4 + 2 * (number in change))) for number in range(60)]
     merging.add("week-1", ["A"], rows(range(40), marked=range(40)))

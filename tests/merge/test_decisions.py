@@ -55,7 +55,7 @@ def problems(merging: Merging) -> list[tuple]:
     return [(dataset, file, line, reason.partition(":")[0]) for dataset, file, line, reason in rows]
 
 
-def test_each_answer_that_counts_is_there_with_its_line_and_its_annotator(merging):
+def test_answers_that_count_have_line_and_annotator(merging):
     cat, big = (4, 7), (0, 3)
     rows = [
         task("one", _annotator_id="ann"),
@@ -202,7 +202,7 @@ def test_a_decision_changes_its_span_whatever_other_annotators_say(merging, anno
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging, others):
+def test_a_span_removed_from_binary_answers_is_rejected(merging, others):
     answers = [answer(CAT, _view_id="ner"), answer(BIG, _view_id="ner", answer="reject"), answer(_view_id="ner")]
     merging.add("a", ["A", "B"], answers)
     merging.add("b", ["A"], [answer(CAT, _view_id="ner", answer="reject")] * others)
@@ -222,7 +222,7 @@ def test_where_single_spans_are_judged_one_that_is_removed_is_rejected(merging, 
     assert +ledger.spans == Counter({"entity": 2, "rejected": 1, "conflict": 1, "duplicate": others})
 
 
-def test_a_question_of_policy_without_a_note_is_listed_by_its_words(merging):
+def test_a_policy_question_without_a_note_is_listed_by_its_words(merging):
     merging.add("a", ["A"], [task("text 7", [0, 4])])
     decide(merging, row(POLICY, None, [5, 6], text=key("text 7"), answer=digest([0, 4])))
     merging.run()

@@ -64,7 +64,7 @@ def test_a_later_export_is_listed_in_the_entry_and_what_was_deleted_stays_delete
 
 
 @pytest.mark.guarantee("watched-data")
-def test_data_whose_changes_weasel_and_dvc_would_not_see_are_refused_with_the_lines_to_paste(tmp_path):
+def test_untracked_data_is_refused_with_the_lines_to_paste(tmp_path):
     (tmp_path / "linked").symlink_to("elsewhere")
     paths = ["ann.jsonl", "link.jsonl", "../bob.jsonl", str(tmp_path / "more/../more/sue.jsonl"), "../linked/*.jsonl"]
     for path in (*paths[2:4], "../elsewhere/x.jsonl", "../elsewhere/y.jsonl", "../elsewhere/z.jsonl", "ann.jsonl"):

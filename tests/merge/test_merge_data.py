@@ -169,7 +169,7 @@ def test_many_sources_and_a_text_with_thousands_of_answers_are_merged(large, mer
     assert len(merging.table("texts")) == 301
 
 
-def test_rows_that_no_text_has_are_counted_by_data_set_and_apart_in_the_tables(merging):
+def test_rows_without_a_text_are_counted_by_dataset_and_apart_in_the_tables(merging):
     merging.add("a", ["A"], [task("one", (0, 3)), "{oops", task("two", _view_id="classification"), {"text": 3}])
     merging.add("b", ["A"], [task("one", (0, 3)), task("three", answer="ignore")])
     ledger = merging.run()

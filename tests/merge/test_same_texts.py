@@ -53,7 +53,7 @@ def test_the_lines_of_a_data_set_keep_their_order(merging):
         assert [row["line"] for row in merging.table("rows", f"{last}")] == list(range(1, last + 1))
 
 
-def test_a_text_that_no_source_has_twice_keeps_its_key_its_split_and_its_bytes(merging):
+def test_a_text_without_variants_keeps_its_key_split_and_bytes(merging):
     texts = [WAYS[number % 5].format(f"text  {number}") for number in range(60)]
     merging.add("a", ["A"], [{"text": text, "spans": []} for text in texts])
     ledger = merging.run("before", docs_per_partition=8, dev_ratio=0.2, test_ratio=0.2)

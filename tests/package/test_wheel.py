@@ -220,7 +220,7 @@ USE_ONE = "import spacy; print(spacy.load('en_two')('Ann.').text); import labelw
 
 
 @pytest.mark.parametrize("trained", ["cpu"], indirect=True)
-def test_two_pipelines_and_labelwise_share_the_recognizer_and_one_stays_when_the_other_goes(trained, tmp_path):
+def test_packaged_pipelines_share_the_recognizer_and_survive_an_uninstall(trained, tmp_path):
     wheels = []
     for name in ("one", "two"):
         make_package(trained, "cpu", tmp_path / name, PackageName(name, "0.1.0"))

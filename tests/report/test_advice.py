@@ -126,7 +126,7 @@ def test_a_label_near_the_goal_is_borderline_and_not_counted(f_low, message, ste
     assert advice_on(make_metrics(f_low, A=mistakes())).why == "no errors on test"
 
 
-def test_where_nothing_is_known_of_some_labels_the_others_are_packaged():
+def test_labels_without_scores_do_not_keep_others_from_being_packaged():
     advice = advice_on(make_metrics(0.9, A=mistakes(unseen=3), B=mistakes(right=3)))
     assert advice.verdict == "1 of 2 labels is ready; 1 with too few test spans"
     assert str(advice.tasks[0]) == "package the labels that are ready: python -m scripts.package cpu"
@@ -357,7 +357,7 @@ def test_a_broken_training_is_said_to_be_one_first_and_too_few_steps_are_left_to
         (mistakes(right=60, unseen=40, spurious=9), 30, Shares(), "annotate more texts for A"),
     ],
 )
-def test_where_gold_may_be_wrong_a_sample_is_decided_first_and_says_what_fixing_is_worth(one, sample, shares, do):
+def test_suspected_errors_begin_with_the_sample_which_estimates_their_gain(one, sample, shares, do):
     findings = {"A": Counter({"missing": 30, "wrong boundaries": 30})}
     advice = advice_on(make_metrics(A=one), findings, sample=sample, shares=shares)
     assert str(advice.tasks[0]).startswith(do)
@@ -390,7 +390,7 @@ def test_texts_that_were_trained_on_say_nothing():
         ([0.6, 0.7], 0.1 * 0.1 / 0.3, True),  # untrained, it has 0: 0.3 after 50 steps, 0.6 after 100
     ],
 )
-def test_what_twice_the_steps_add_follows_from_the_last_two_doublings(scores, gain, longer):
+def test_the_gain_of_twice_the_steps_follows_from_the_last_two_doublings(scores, gain, longer):
     curve = Curve([100 * (n + 1) for n in range(len(scores))], scores)
     assert expect_gain(curve) == pytest.approx(gain)
     assert bool(train_longer(make_metrics(A=mistakes(right=9)), curve)) == longer
@@ -424,7 +424,7 @@ def test_warnings_are_about_test_and_the_merge():
     ("texts", "unscored", "place"),
     [(40, 1, -1), (40, 4, -1), (40, 5, 0), (60, 5, -1), (60, 6, 0), (101, 1, None), (100, 1, -1)],
 )
-def test_texts_that_lack_answers_are_named_and_head_the_warnings_only_where_they_are_many(texts, unscored, place):
+def test_unanswered_test_texts_are_named_and_lead_the_warnings_if_many(texts, unscored, place):
     metrics = make_metrics(A=mistakes())
     metrics.texts, metrics.unscored = texts, 7
     places = {"A": [Place(f"A.jsonl:{n}", "a", False) for n in range(1, min(3, unscored) + 1)]}

@@ -135,7 +135,7 @@ def test_a_case_names_who_gave_the_answer_only_if_that_is_asked_for(named, show,
     assert ("(ann)" in page.inner_text(CASE), '"ann"' in page.content()) == (named, named)
 
 
-def test_exceptions_are_decided_one_by_one_and_the_last_verdict_is_repeated_on_the_rest(show, tmp_path):
+def test_cases_are_decided_one_by_one_and_the_last_verdict_applies_to_the_rest(show, tmp_path):
     page = show()
     assert "again" not in page.inner_text(CASE)
     press(page, "a")  # there is no verdict yet
@@ -201,7 +201,7 @@ def test_buttons_are_tab_stops_and_keep_the_focus(show):
     assert page.evaluate(focused) == "Keep as it is r"
 
 
-def test_all_cases_of_a_question_are_there_and_its_answers_are_in_sight_above_them(show, tmp_path):
+def test_a_questions_buttons_stay_in_sight_above_all_its_cases(show, tmp_path):
     write_results(tmp_path, make_docs())
     findings = tmp_path / "training/check/findings.jsonl"
     head, first, *_ = findings.read_text().splitlines()
@@ -249,7 +249,7 @@ def test_the_errors_of_a_confused_pair_are_shown_from_the_headline(show, tmp_pat
 
 
 @pytest.mark.parametrize("width", [DESK, 1920])
-def test_what_matters_is_in_sight_with_annotators_nested_labels_and_an_earlier_commit(show, width, tmp_path):
+def test_the_first_screen_fits_with_annotators_nested_labels_and_a_baseline(show, width, tmp_path):
     docs = make_docs()
     write_results(tmp_path, docs)
     metrics = msgspec.json.decode((tmp_path / "metrics/cpu.json").read_bytes(), type=Metrics)
@@ -426,7 +426,7 @@ def test_print_has_the_whole_table_and_no_buttons(show):
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
-def test_what_few_pages_have_fits_its_window_too(show, width, tmp_path, monkeypatch):
+def test_rare_parts_of_the_page_fit_its_window(show, width, tmp_path, monkeypatch):
     """Forecasts, precision of findings, borderline labels, and annotators."""
     write_results(tmp_path, make_docs())
     change = {"difference": 0.05, "low": 0.01, "high": 0.09, "significant": True}

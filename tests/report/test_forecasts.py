@@ -197,7 +197,7 @@ def test_a_pipelines_first_report_writes_its_forecasts_and_the_next_pipelines_wh
 
 
 @pytest.mark.parametrize("broken", ["training", "digest", "seen"])
-def test_a_pipeline_that_says_little_of_the_annotations_forecasts_nothing(project, broken):
+def test_a_blocked_pipeline_forecasts_nothing(project, broken):
     render(project)
     before = (project / FILE).read_bytes()
     edit(project, "merge", texts={"train": 999})
@@ -296,7 +296,7 @@ def test_gaps_are_within_a_session_of_one_annotator(tmp_path):
         ([60, 0] * 19, 1, None),
     ],
 )
-def test_too_few_gaps_pauses_and_other_peoples_answers_say_no_hours(tmp_path, gap, people, seconds):
+def test_few_gaps_pauses_and_other_peoples_answers_give_no_hours(tmp_path, gap, people, seconds):
     merging = Merging(tmp_path)
     times = [1000.0 + sum(gap[:n]) for n in range(len(gap) + 1)]
     whose = [f"{n * people // len(times):02d}" for n in range(len(times))]

@@ -262,7 +262,7 @@ def test_corpora_bring_no_element_into_the_page(html):
     assert cards["cases"][-1]["surface"] == HOSTILE
 
 
-def test_nor_does_any_other_name_in_the_results_of_strangers(own):
+def test_names_in_strangers_results_are_escaped(own):
     markup = "\"'></title></script></style><img src=x onerror=alert(1)>{{7*7}}"
     path = own / "metrics" / "merge.json"
     ledger = json.loads(path.read_text(encoding="utf8"))
@@ -304,7 +304,7 @@ def test_after_a_fix_the_page_says_what_it_was_worth(own):
 
 
 @pytest.mark.parametrize("cases", [29, 30])
-def test_from_a_sample_that_is_decided_the_page_says_how_many_findings_are_right(own, cases):
+def test_the_page_estimates_the_precision_of_findings_from_a_decided_sample(own, cases):
     """Gold was wrong in 29 of 30 drawn; by Wilson, in 83 % of all 31 at least, and of 640 spans."""
     path = own / "metrics" / "merge.json"
     ledger = json.loads(path.read_text(encoding="utf8"))
@@ -439,7 +439,7 @@ def test_of_many_mistakes_each_label_keeps_its_first(tmp_path, monkeypatch):
     assert {mistake[side] for mistake in mistakes for side in ("gold_label", "predicted_label")} >= {*LABELS}
 
 
-def test_of_many_changes_each_label_has_some_and_all_are_counted(own, monkeypatch):
+def test_many_changes_are_counted_and_sampled_by_label(own, monkeypatch):
     monkeypatch.setattr("labelwise.report.page.MAX_CHANGES", 5)
     kinds = [(label, change) for label in ("DRUG", "PLACE") for change in ("new", "fixed")]
     changed = [
@@ -481,7 +481,7 @@ def heads(page: Page) -> list[str]:
     ]
 
 
-def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_all_rows_are_left_out(own):
+def test_next_step_precedes_the_figures_and_columns_of_equal_cells_are_left_out(own):
     before = msgspec.json.decode((own / "metrics/cpu.json").read_bytes(), type=Metrics)
     first = ["Label", "Verdict", "F1, 95% interval by text, target 0.8", "Errors on test", "Next"]
     columns = ["Annotators agree", "Train spans", "P", "R"]
@@ -495,7 +495,7 @@ def test_the_next_step_stands_before_all_figures_and_figures_that_are_equal_in_a
 
 
 @pytest.mark.parametrize("units", [3, 30])
-def test_intervals_are_by_document_and_below_five_their_number_stands_there(tmp_path, units):
+def test_intervals_are_by_document_and_below_five_their_number_is_shown(tmp_path, units):
     docs = [msgspec.structs.replace(doc, unit=f"{number % units}") for number, doc in enumerate(make_docs())]
     write_results(tmp_path, docs)
     page = Page(render(tmp_path, "cpu"))

@@ -68,7 +68,7 @@ def decided(number: int, verdict: str) -> Decision:
     return Decision("d", f"{number:024x}", "A", "0" * 12, verdict, added=(0, 3))
 
 
-def test_a_page_has_whole_groups_and_begins_with_those_that_are_worth_the_most():
+def test_the_queue_has_whole_groups_most_worthwhile_first():
     sizes = {
         ("A", "a"): 6,
         ("B", "b"): 3,
@@ -93,12 +93,12 @@ def test_a_case_of_two_labels_counts_for_the_one_that_costs_more():
     ]
 
 
-def test_findings_of_boundaries_are_estimated_by_themselves_and_few_of_them_by_all():
+def test_precision_of_boundary_findings_is_shrunk_to_that_of_all():
     decided_findings = [(True, True)] * 3 + [(True, False)] + [(False, False)] * 6
     assert estimate_shares(decided_findings) == (pytest.approx(3.3 / 5), pytest.approx(0.3 / 7))
 
 
-def test_the_sample_is_the_same_whatever_is_decided_and_says_how_many_findings_are_right():
+def test_the_sample_is_stable_and_estimates_the_precision_of_findings():
     """Of 300 findings, 30 are drawn; gold is wrong in the first 6. Those decided elsewhere don't count."""
     every = [case(n, score=float(n)) for n in range(300)]
     sample = [int(case["key"], 16) for case in ReviewQueue(every).sample()]

@@ -97,7 +97,7 @@ def test_a_long_line_is_quoted_in_part(tmp_path):
     assert problem == f"d.ann:1 {MALFORMED}'T1\\tX 2 {'9' * 193}'"
 
 
-def test_policies_keep_spans_in_pieces_move_shifted_ones_and_take_a_missing_file_for_an_empty_one(tmp_path):
+def test_policies_for_discontinuous_and_shifted_spans_and_missing_files(tmp_path):
     assert read(tmp_path, "a cat", None, missing_ann="empty").task.text == "a cat"
     for policy, expected in (("first", "left"), ("cover", "left and right arm")):
         document = read(tmp_path, "left and right arm", "T1\tX 15 18;0 4\tleft arm\n", discontinuous=policy)

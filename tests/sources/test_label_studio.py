@@ -63,7 +63,7 @@ OTHER = "malformed: its spans belong to another text; declare that one as `text`
         ({"pages": 3}, "", "malformed: no text in its data: no value is a string"),
     ],
 )
-def test_the_text_is_the_one_that_is_declared_or_called_so_or_alone(tmp_path, data, key, found):
+def test_the_text_is_the_declared_key_or_text_or_the_only_string(tmp_path, data, key, found):
     full = {"id": 1, "data": data, "annotations": [annotation(result(4, 8, "5 mL"))]}
     brief = {name: value for name, value in small(mark(4, 8, "5 mL"), **data).items() if name in data or name != "text"}
     for row in (full, brief):

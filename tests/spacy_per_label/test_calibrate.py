@@ -11,7 +11,7 @@ def posterior(odds, right, weights, prior, strength) -> np.ndarray:
     return design @ (1 / (1 + np.exp(-np.array(weights) @ design)) - right) + strength * np.subtract(weights, prior)
 
 
-def test_what_is_fitted_is_the_most_probable_where_hardly_a_span_is_wrong():
+def test_the_fit_is_the_most_probable_one_with_few_wrong_spans():
     rng = np.random.default_rng(0)
     odds = rng.normal(5, 1, 3000)
     right = rng.random(3000) < 1 / (1 + np.exp(-(2 * odds + 0.5)))

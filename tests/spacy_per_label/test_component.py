@@ -171,7 +171,7 @@ def test_what_is_known_is_kept_by_spacys_files_and_judges_what_is_found(tmp_path
     assert list(judge(get_known(doc), [Span(doc, 2, 4, "A")])) == [False]
 
 
-def test_on_missing_values_of_spacy_no_prediction_is_right_or_wrong():
+def test_predictions_on_missing_values_are_neither_right_nor_wrong():
     doc = NLP.make_doc("Ann met Bob Smith in Rome.")
     doc.set_ents([Span(doc, 0, 1, "A")], missing=[doc[2:4]], blocked=[doc[5:6]], default="outside")
     doc.spans["incorrect_spans"] = [Span(doc, 3, 4, "B")]

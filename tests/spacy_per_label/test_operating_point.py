@@ -122,7 +122,7 @@ def test_the_goal_is_reached_on_texts_that_were_not_fitted_on(figure, goal):
     assert np.median(others) > {0.75: 0.65, 0.8: 0.5, 0.9: 0.6, 0.97: 0.6}[goal]
 
 
-def test_a_goal_that_no_point_reaches_keeps_the_best_and_says_what_can_be_reached():
+def test_an_unreachable_goal_keeps_the_best_point_and_its_bound():
     rng = np.random.default_rng(0)
     texts = [(found, [*gold, ("A", 4, 5)]) for found, gold in draw(rng, 60)]  # nothing finds the last one
     point = fit(texts, {"A": Goal("recall", 0.95)})["A"]

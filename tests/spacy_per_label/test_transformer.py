@@ -117,7 +117,7 @@ def test_layers_that_are_not_kept_are_not_saved(make, tiny_bert, half):
 
 
 @BACKENDS
-def test_a_pipeline_learns_finds_and_is_loaded_as_with_a_transformer_that_was_cut_by_hand(make, tiny_bert, tmp_path):
+def test_layers_train_and_load_like_a_transformer_cut_by_hand(make, tiny_bert, tmp_path):
     folder = tmp_path / "cut"
     shutil.copytree(tiny_bert, folder)
     reference = transformers.AutoModel.from_pretrained(tiny_bert)

@@ -56,7 +56,7 @@ def train_of(project):
 
 @pytest.mark.guarantee("student")
 @pytest.mark.parametrize("most", [3, 1000])
-def test_no_text_of_dev_and_test_is_among_the_raw_ones_and_the_others_are_said(project, monkeypatch, most):
+def test_raw_texts_leak_neither_dev_nor_test_and_omissions_are_counted(project, monkeypatch, most):
     for name in ("MAX_SIGNED", "MAX_PARTS"):
         monkeypatch.setattr(leaks, name, most)
     printed = call(label_raw_cli, "student")

@@ -71,7 +71,7 @@ def test_it_belongs_to_the_corpus_that_its_own_is_made_from(project, tmp_path):
             check_corpus(project / MODEL, other)
 
 
-def test_it_is_evaluated_on_the_mergers_test_of_which_it_has_seen_no_text(project):
+def test_a_student_is_evaluated_on_the_merges_test_and_has_seen_none_of_it(project):
     printed = call(evaluate_cli, "student")
     scores = json.loads((project / "metrics/student.json").read_bytes())
     assert scores["texts"] == read_manifest(project / "corpus").splits["test"].texts

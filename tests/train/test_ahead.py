@@ -102,7 +102,7 @@ def test_the_end_of_the_process_amid_a_batch_is_an_error_too(monkeypatch, tmp_pa
     assert children() == before
 
 
-def test_what_the_process_cannot_read_ends_training_with_its_error(trained, demo_corpus, tmp_path, monkeypatch):
+def test_a_reading_error_in_the_process_ends_training(trained, demo_corpus, tmp_path, monkeypatch):
     corpus = shutil.copytree(demo_corpus, tmp_path / "corpus")
 
     def merge_meanwhile(*args):

@@ -152,7 +152,7 @@ def test_memory_that_really_runs_out_is_seen(kind, demo_corpus, tiny_bert, tmp_p
     assert "Step 0: out of memory at " in printed
 
 
-def test_parts_of_a_batch_teach_what_it_does_as_a_whole_where_a_scaler_unscales_all_gradients(
+def test_micro_batches_with_a_gradient_scaler_learn_the_same_as_the_whole_batch(
     demo_corpus, tiny_bert, tmp_path, monkeypatch
 ):
     """thinc's scaler works on the CPU as well, except for a check."""

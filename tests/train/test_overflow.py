@@ -69,7 +69,7 @@ def test_steps_that_all_overflow_end_training_with_the_remedy(demo_corpus, tmp_p
     assert bar.mock_calls[-1] == call.close()
 
 
-def test_a_precision_is_a_remedy_where_the_config_has_a_lower_one():
+def test_higher_precision_is_a_remedy_only_for_lower_precisions():
     mixed, plain = Config().from_disk(GPU), Config().from_disk(CPU)
     assert finite_remedy(plain) == ""
     assert re.fullmatch(

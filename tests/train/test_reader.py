@@ -125,7 +125,7 @@ def test_long_texts_are_cut_and_counted(tmp_path):
 
 
 @pytest.mark.parametrize("coverage", ["by-label", "outside"])
-def test_where_the_merge_takes_unmarked_for_outside_texts_of_train_are_complete_for_all_labels(merging, coverage):
+def test_coverage_outside_makes_training_texts_complete_for_all_labels(merging, coverage):
     for split in ("train", "dev"):
         merging.add(f"A {split}", ["A"], [task(f"Ann left in {split}.", (0, 3))], split=split)
         merging.add(f"B {split}", ["B"], [task(f"She met Bob in {split}.", (8, 11, "B"))], split=split)

@@ -82,7 +82,7 @@ def test_the_calibration_is_saved_and_makes_dev_more_probable(trained, nlp, dev)
     assert losses[0] < losses[1]
 
 
-def test_what_is_judged_is_fitted_on_and_the_error_is_of_texts_that_were_not(nlp, demo_corpus):
+def test_calibration_error_is_cross_validated_over_scored_spans(nlp, demo_corpus):
     """All spans are right in one half of the texts, none in the other: the other half's fit has the largest error."""
     cfg = nlp.get_pipe("ner").cfg
     del cfg["slopes"], cfg["intercepts"]

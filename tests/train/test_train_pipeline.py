@@ -238,7 +238,7 @@ def texts_of(split: Path) -> set[str]:
 
 
 @pytest.mark.guarantee("seen-texts")
-def test_a_test_set_of_another_salt_is_known_to_have_been_trained_on(merging):
+def test_a_test_set_of_another_salt_is_recognized_as_trained_on(merging):
     spans = [{"start": 0, "end": 3, "label": "PER"}]
     merging.add("people", ["PER"], [{"text": f"Ann saw {n} dogs.", "spans": spans} for n in range(40)])
     merging.run("before", dev_ratio=0.2, test_ratio=0.2)

@@ -162,7 +162,7 @@ def test_a_document_has_all_rows_and_spans_with_the_tokens_that_a_span_cuts(merg
     ]
 
 
-def test_words_have_the_spans_that_touch_them_and_the_answers_that_have_none(merged):
+def test_words_show_their_spans_and_the_answers_without_spans(merged):
     lines = ask(merged, "Bob", "Smith")
     assert lines[-6:] == [
         "  person.jsonl:1, dataset person, ann, binary, reject: merged",
@@ -211,7 +211,7 @@ def test_the_split_is_that_of_the_data_set_which_declares_it(merged):
     ]
 
 
-def test_what_brat_has_and_was_not_converted_is_told_with_its_line(tmp_path):
+def test_unconverted_brat_lines_are_listed_with_place(tmp_path):
     (tmp_path / "brat/b").mkdir(parents=True)
     (tmp_path / "brat/b/a.txt").write_text("Ann saw Bob")
     (tmp_path / "brat/b/a.ann").write_text("T1\tA 0 3;8 11\tAnn Bob\nT2\tA 0 3\tAnn\nE1\tA:T2\n")
@@ -261,7 +261,7 @@ def test_every_reason_says_what_decides():
         (["org.jsonl", "--problems"], "give a file and line, a document or words, or else --problems"),
     ],
 )
-def test_what_is_not_there_is_an_error_that_says_what_was_searched(asked, error, merged):
+def test_nothing_found_is_an_error_that_names_the_search(asked, error, merged):
     assert re.search(error, flat(" ".join(ask(merged, *asked, status=1))))
 
 

@@ -30,7 +30,7 @@ def test_a_text_is_complete_for_labels_that_are_absent_from_its_data_set(merging
     assert (annotation_of(docs[TEXT][1]).uncovered if TEXT in docs else None) == uncovered
 
 
-def test_what_an_export_of_an_earlier_merge_did_not_cover_stays_uncovered(merging):
+def test_labels_uncovered_in_an_export_stay_uncovered(merging):
     uncovered = {"Place": "partial", "Reagent": "none"}
     merging.add("a", ["Amount", "Place", "Reagent"], [task(TEXT, JORDAN, WATER, _labelwise_uncovered=uncovered)])
     assert merging.run().spans == {"entity": 1, "invalid": 1}
