@@ -5,7 +5,6 @@ single Docs, a memory zone frees them.
 """
 
 import struct
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -111,12 +110,12 @@ def read_stored_docs(partition: Partition | Path) -> Iterator[StoredDoc]:
     partition = find_partition(partition) if isinstance(partition, Path) else partition
     content = read_partition(partition)
     try:
-        yield from _decode_docs(decode(zlib.decompress(content)))
+        yield from _decode_docs(decode(content))
     except DAMAGES as error:
         raise InputError(f"{partition.file}: not a .spacy file with entities ({error}); run the merge again") from error
 
 
-DAMAGES = (zlib.error, LookupError, TypeError, ValueError)  # the errors of a damaged `.spacy` file
+DAMAGES = (LookupError, TypeError, ValueError)  # the errors of a damaged `.spacy` file
 
 
 def _decode_docs(content: Any) -> Iterator[StoredDoc]:

@@ -46,10 +46,10 @@ class DocWriter:
         self.vocabularies[id(doc.strings)] = doc.strings
 
     def write(self, path: Path) -> str:
-        """Write a `.spacy` file, and return its SHA-256."""
+        """Write a `.spacy` file, and return the SHA-256 of its content; builds of zlib compress it differently."""
         tokens = np.concatenate(self.tokens)  # (tokens of all Docs, COLUMNS)
         strings: ChainMap[int, str] = ChainMap(*self.vocabularies.values())  # type: ignore[arg-type]
-        content = {
+        fields = {
             "version": "0.1",
             "attrs": COLUMNS,
             "tokens": tokens.astype("<u8", copy=False).tobytes(),
@@ -61,6 +61,6 @@ class DocWriter:
             "span_groups": self.groups,
             "user_data": self.user_data,
         }
-        compressed = zlib.compress(encode(content), level=1)
-        path.write_bytes(compressed)
-        return hashlib.sha256(compressed).hexdigest()
+        content = encode(fields)
+        path.write_bytes(zlib.compress(content, level=1))
+        return hashlib.sha256(content).hexdigest()

@@ -6,6 +6,7 @@ error, even if a merge replaces the corpus meanwhile.
 """
 
 import hashlib
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,7 +36,8 @@ class Manifest(msgspec.Struct, kw_only=True):
 
     settings (dict): all that the corpus depends on besides the data, as JSON.
     labels (list[str]): sorted.
-    partitions (dict[str, str]): SHA-256 of each `.spacy` file, by path in the corpus, such as "train/part-00000.spacy".
+    partitions (dict[str, str]): SHA-256 of each `.spacy` file's uncompressed content, by path in the corpus, such as
+        "train/part-00000.spacy".
     stops (list[str]): import checks that stop later stages, with their datasets.
     """
 
@@ -170,13 +172,17 @@ def partitions_of(corpus: Path, split: str, *, stopped: bool = False) -> list[Pa
 
 
 def read_partition(partition: Partition) -> bytes:
-    """Read a `.spacy` file; refuse one changed since its merge."""
+    """Read and decompress a `.spacy` file; refuse one changed since its merge."""
+    changed = f"{partition.file}: it has changed since it was merged; start again, or run the merge again"
     try:
-        content = partition.file.read_bytes()
+        content = zlib.decompress(partition.file.read_bytes())
     except FileNotFoundError as error:
         raise InputError(f"{partition.file}: there is no such file any more; start again") from error
+    except zlib.error as error:
+        damaged = f"{partition.file}: not a .spacy file ({error}); make it again"
+        raise InputError(changed if partition.digest else damaged) from error
     if partition.digest and hashlib.sha256(content).hexdigest() != partition.digest:
-        raise InputError(f"{partition.file}: it has changed since it was merged; start again, or run the merge again")
+        raise InputError(changed)
     return content
 
 

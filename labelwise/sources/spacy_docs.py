@@ -1,5 +1,6 @@
 """Read the Docs of a `.spacy` file as tasks: spaCy's own, or an earlier merge's, with all annotation."""
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def _read_docs(content: bytes, key: str) -> Iterator[Item]:
     import spacy
     from spacy.tokens import DocBin
 
-    docs = DocBin().from_bytes(content)
+    docs = DocBin().from_bytes(zlib.compress(content, level=0))  # which decompresses it
     for number, doc in enumerate(docs.get_docs(spacy.blank("xx").vocab), 1):
         try:
             merged = annotation_of(doc) if is_merged(doc) else None
