@@ -1,5 +1,3 @@
-"""Files with git's conflict markers: commands name the line and a remedy."""
-
 import re
 import shlex
 import shutil

@@ -1,5 +1,3 @@
-"""The whole workflow, by weasel and by DVC, in a clone with a tiny corpus."""
-
 import json
 import re
 import shlex

@@ -1,5 +1,3 @@
-"""Atomic outputs, whatever ends the command; links, locks, full disks."""
-
 import errno
 import os
 import re

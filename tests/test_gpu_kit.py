@@ -1,5 +1,3 @@
-"""benchmarks/gpu_kit is in step with the commands, config and packages that it uses."""
-
 import ast
 import json
 import re

@@ -1,5 +1,3 @@
-"""Each guarantee has a test that `make test` runs, and the page is in step."""
-
 from tests.guarantees import GUARANTEES, PAGE, held_by, write_page
 
 

@@ -1,5 +1,3 @@
-"""Which folder imports which, as each says itself; no circles."""
-
 import ast
 import doctest
 import re

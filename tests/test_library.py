@@ -1,5 +1,3 @@
-"""labelwise in a user's process: public names work, and nothing else changes."""
-
 import json
 import os
 import sys

@@ -1,5 +1,3 @@
-"""The notebook runs from zip file to wheel, with a tiny transformer on the CPU."""
-
 import os
 import re
 import sys

@@ -1,5 +1,3 @@
-"""Each number has one home, benchmarks/results; the pages are in step."""
-
 import re
 import shlex
 from importlib import import_module

@@ -1,5 +1,3 @@
-"""Your data and the demo's, data that git and DVC didn't bring, and machines that share a repository."""
-
 import re
 import shutil
 

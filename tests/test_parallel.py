@@ -1,5 +1,3 @@
-"""Parallel jobs: order, window, failures, memory."""
-
 import os
 import signal
 import subprocess

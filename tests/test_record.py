@@ -1,5 +1,3 @@
-"""Recording `weasel run`'s outputs in DVC, unless the corpus was merged again."""
-
 import json
 import shutil
 from contextlib import chdir

@@ -1,5 +1,3 @@
-"""Files beside the code: citation, security policy, workflows' versions."""
-
 import json
 import re
 from importlib.metadata import requires

@@ -1,5 +1,3 @@
-"""YAML, and the sections of project.yml: reading and errors."""
-
 from typing import Annotated
 
 import msgspec

@@ -1,5 +1,3 @@
-"""Reading strangers' data and results runs nothing in them."""
-
 import json
 import pickle
 import zlib

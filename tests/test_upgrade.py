@@ -1,5 +1,3 @@
-"""A clone of 0.3.0 becomes one of this version by the commands of docs/install.md."""
-
 import re
 import subprocess
 from copy import copy

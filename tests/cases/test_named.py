@@ -1,5 +1,3 @@
-"""Unreadable files are named with a remedy, and nothing is merged."""
-
 import gzip
 import io
 import json

@@ -1,5 +1,3 @@
-"""No training from a corpus that an import check stops, nor from the one before it."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""Exports of the same texts that differ in white space."""
-
 import unicodedata
 
 import pytest

@@ -1,5 +1,3 @@
-"""The check of a whole corpus with planted wrong tags."""
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

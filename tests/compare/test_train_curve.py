@@ -1,5 +1,3 @@
-"""The learning curve, against hand counts; trainings on shares."""
-
 import json
 import shutil
 

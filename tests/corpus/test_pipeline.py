@@ -1,5 +1,3 @@
-"""Pipelines with other tokens than the corpus are refused."""
-
 from types import SimpleNamespace
 
 import msgspec

@@ -1,5 +1,3 @@
-"""Which data a project uses: the demo's, its own, or what dvc.lock lists."""
-
 import json
 from pathlib import Path
 

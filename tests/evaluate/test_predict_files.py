@@ -1,5 +1,3 @@
-"""Prediction of files of raw texts."""
-
 import os
 from pathlib import Path
 

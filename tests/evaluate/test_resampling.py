@@ -1,5 +1,3 @@
-"""Intervals over docs, against scipy and by hand."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The tables of an evaluation: a row per text, a row per pair."""
-
 import tracemalloc
 
 import msgspec

@@ -1,5 +1,3 @@
-"""Tasks of a review: dropped spans, each with the kept one, and disagreements."""
-
 import pytest
 
 from labelwise.base.errors import InputError

@@ -1,5 +1,3 @@
-"""Sources that change between two merges, or during one."""
-
 import os
 import sqlite3
 

@@ -1,5 +1,3 @@
-"""Each decision changes the one span that it names, or is counted and located."""
-
 import hashlib
 import json
 from collections import Counter

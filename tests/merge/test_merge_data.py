@@ -1,5 +1,3 @@
-"""The merge of whole datasets: results, bytes, and failures."""
-
 import json
 import random
 import sys

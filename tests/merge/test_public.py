@@ -1,5 +1,3 @@
-"""Nothing is lost between a corpus's files and the merged one; public corpora are optional."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""Repeated merges: after a kill, with other data or settings; two at once; on a full disk."""
-
 import errno
 import json
 import os

@@ -1,5 +1,3 @@
-"""The recognizer's README works with spaCy and its wheel alone."""
-
 import inspect
 import json
 import re

@@ -1,5 +1,3 @@
-"""A packaged pipeline predicts with spaCy alone what the project does; its card has the right numbers."""
-
 import json
 import re
 import shutil

@@ -1,5 +1,3 @@
-"""The report's content, without a browser."""
-
 import json
 import os
 import re

@@ -1,5 +1,3 @@
-"""Fits of slopes and intercepts; train/test_saved.py has them in a pipeline."""
-
 import numpy as np
 import pytest
 

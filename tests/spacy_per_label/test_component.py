@@ -1,5 +1,3 @@
-"""The recognizer as a spaCy component: loss, decoding, and known annotation."""
-
 import doctest
 import itertools
 import math

@@ -1,5 +1,3 @@
-"""Operating points: how they are chosen, and which spans they keep; train/test_goals.py has them saved."""
-
 import itertools
 import math
 from functools import cache

@@ -1,5 +1,3 @@
-"""The transformer's shim: precision, updates, memory."""
-
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The transformer in numpy, against PyTorch's."""
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""The transformer layer: both backends have the same windows and vectors."""
-
 import json
 import pickle
 import shutil

@@ -1,5 +1,3 @@
-"""Character features: vectors and gradients."""
-
 import numpy as np
 import pytest
 import spacy

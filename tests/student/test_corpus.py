@@ -1,5 +1,3 @@
-"""A student's corpus: gold, and raw texts as its teacher annotates them, except texts of dev and test."""
-
 import os
 import signal
 import time

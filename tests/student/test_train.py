@@ -1,5 +1,3 @@
-"""A real training of a student, of a few steps."""
-
 import json
 import shutil
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Batches that another process prepares: same bytes, and an error if the process dies."""
-
 import os
 import shutil
 import struct

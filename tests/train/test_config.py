@@ -1,5 +1,3 @@
-"""Each key of a config is used, or refused with its line and the line to write."""
-
 import json
 import re
 import shutil

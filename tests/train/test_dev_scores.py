@@ -1,5 +1,3 @@
-"""Scores on dev, against spaCy's own."""
-
 import random
 
 import numpy as np

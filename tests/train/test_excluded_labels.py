@@ -1,5 +1,3 @@
-"""A label without a complete text in train stays out of pipeline, F1, report and wheel."""
-
 import json
 import re
 import shutil

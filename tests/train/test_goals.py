@@ -1,5 +1,3 @@
-"""Goals of a config's block [labelwise]: saved as operating points; a change takes no step."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""The training loop: spaCy's steps to the bit, evaluations, the best pipeline, shares of ranks."""
-
 import zlib
 from collections.abc import Callable
 from io import StringIO

@@ -1,5 +1,3 @@
-"""Training continues with smaller micro-batches when memory runs out."""
-
 import json
 import os
 from collections.abc import Callable

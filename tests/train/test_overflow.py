@@ -1,5 +1,3 @@
-"""A step whose loss isn't finite, as after an overflow in fp16, changes nothing in any rank."""
-
 import os
 import re
 from itertools import pairwise

@@ -1,5 +1,3 @@
-"""Several processes train what one would, in shared memory or by PyTorch."""
-
 import os
 import signal
 import subprocess

@@ -1,5 +1,3 @@
-"""The reader of partitions: orders, limits, folds, long texts, and unknown labels."""
-
 import random
 from collections import Counter
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Training that is killed resumes to the same bytes; contents and choice of checkpoints."""
-
 import errno
 import gc
 import os

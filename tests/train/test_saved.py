@@ -1,5 +1,3 @@
-"""What training fits is in the saved pipeline, and changes what it finds."""
-
 import json
 import shutil
 import string

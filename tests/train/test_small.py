@@ -1,5 +1,3 @@
-"""The pipeline of a small transformer, without PyTorch."""
-
 import json
 import re
 from itertools import islice

@@ -1,5 +1,3 @@
-"""Real trainings on a tiny corpus: inputs, refusals, outputs."""
-
 import gc
 import json
 import re

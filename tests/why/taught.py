@@ -1,5 +1,3 @@
-"""A pipeline taught in a second, where a project has it."""
-
 from pathlib import Path
 
 from spacy.training import Example

@@ -1,5 +1,3 @@
-"""Annotated spans that speak for a prediction."""
-
 import json
 import re
 import shlex

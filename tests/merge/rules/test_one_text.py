@@ -1,5 +1,3 @@
-"""The merge of one text, where the oracle doesn't look."""
-
 import pytest
 
 from labelwise.corpus.annotation import annotation_of
