@@ -3,8 +3,8 @@
     python -m benchmarks.binary_answers --corpus assets/prodigy_jsonl/food_data.jsonl
 
 Both begin with the same fully annotated texts. In each round, one annotator continues with random texts; the other
-answers the first rows of `export --format prodigy-binary` for the remaining texts, equally many per label. Answers are
-gold. Each round trains `cpu` from the beginning; dev and test are the same, and fully annotated.
+answers the first rows of `export --format prodigy-binary` for the remaining texts, equally many per label. Each round
+trains `cpu` from the beginning.
 """
 
 import json

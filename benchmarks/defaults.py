@@ -3,10 +3,10 @@
     python -m benchmarks.defaults
     python -m benchmarks.defaults --test
 
-Trains each setting on the first texts of several corpora, seed after seed, and scores it on a quarter of the texts of
-train, held out for this choice. dev has an eighth of the texts trained on, as in a project. Only `--test` shows scores
-on test, once the choice is made. Results of trainings are in `build/defaults`: an interrupted sweep resumes, and
-`benchmarks.fitted` draws devs from them.
+Trains each setting on the first texts of several corpora, seed after seed, and scores it on a held-out quarter of
+train. dev has an eighth of the texts trained on, as in a project. Only `--test` shows scores on test, once the choice
+is
+made. Results are in `build/defaults`: an interrupted sweep resumes, and `benchmarks.fitted` draws devs from them.
 """
 
 import math

@@ -2,9 +2,8 @@
 
     python -m benchmarks.dev_optimism --corpus assets/prodigy_jsonl/food_data.jsonl
 
-The same training, with the same seed, chooses its best step and its calibration once on half A of the held-out texts
-and once on half B. A's gain is its F1 in the first training minus that in the second, so neither the texts' difficulty
-nor the seed is in it.
+The same training chooses its best step and its calibration once on half A of the held-out texts and once on half B. A's
+gain is its F1 in the first training minus that in the second.
 """
 
 import json

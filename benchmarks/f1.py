@@ -5,8 +5,8 @@
 Test is annotated in full, all else as `--annotated` says (`public`); F1 is against all gold, in characters. dev chooses
 a pipeline's best step, and tunes the baselines: the batches of `ner` (by the shortest trainings of seed 0), the CRF's
 penalties, the threshold of `spancat`. On partial annotation, `ner` and the CRF are trained once for each set of labels,
-and their predictions are united, the longest spans first; `ner-missing` is one `ner` for all, with missing values for
-unannotated words. L-BFGS has no seed, so the CRF is trained once. `vectors` has the transformer's static vectors.
+and their predictions united, the longest spans first; `ner-missing` is one `ner` for all. The CRF is trained once:
+L-BFGS has no seed. `vectors` has the transformer's static vectors.
 
 CPU seconds are those of scored trainings, without others that dev tuned. `--steps` counts batches of 2,000 words;
 pipelines with smaller batches take as many more.

@@ -2,15 +2,14 @@
 
     python -m benchmarks.fix_errors --corpus assets/wnut2020_wlp
 
-Half of the texts of train are annotated, the others are new. In the annotated ones and in dev, some spans are deleted,
-relabeled, or moved by a word at one end; test is clean. Each way continues for equal minutes, and trains `cpu` again:
+Half of the texts of train are annotated, with planted errors, as in dev; test is clean. Each way trains `cpu` again:
 
     cases           review the cases of `check`, in the order of the report
     random texts    correct random texts
     new texts       annotate new texts in full, without errors
 
-Answers are gold: a case is accepted if its proposal is gold, and its annotated span isn't. If the cases end early,
-random texts follow. A corrected text takes its reading, and, for each planted error, the time of annotating a span.
+A case is accepted if its proposal is gold, and its annotated span isn't. If the cases end early, random texts follow. A
+corrected text takes its reading, and, for each planted error, the time of annotating a span.
 """
 
 import random

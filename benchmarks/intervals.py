@@ -3,9 +3,8 @@
     python -m benchmarks.intervals
     python -m benchmarks.intervals --documents
 
-Texts of unequal difficulty, length and number of spans are drawn from a population with known F1. The lower end of a
-label's interval decides whether it is ready: so the rate below it matters most. With `--documents`, texts are sentences
-of documents that differ in difficulty as much as the sentences of one do.
+Texts of unequal difficulty, length and number of spans are drawn from a population with known F1. The lower end decides
+whether a label is ready, so the rate below it matters most. With `--documents`, texts are sentences of documents.
 """
 
 from typing import NamedTuple

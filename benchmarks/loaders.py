@@ -2,9 +2,8 @@
 
     python -m benchmarks.loaders              # 6,000 and 60,000 texts of 3,500 characters: 20 GB of disk, an hour
 
-Câmara and Hauff (ReNeuIR 2022) train a neural ranker on one to eight GPUs with documents in memory, indexed by offset,
-or from ir_datasets' compressed blocks. Here it is NER on a CPU: in memory as spaCy has it, indexed, or streamed from
-partitions.
+Câmara and Hauff (ReNeuIR 2022) train a neural ranker with documents in memory, indexed by offset, or from ir_datasets'
+compressed blocks. Here it is NER on a CPU: in memory as spaCy has it, indexed, or streamed from partitions.
 """
 
 import random

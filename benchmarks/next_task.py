@@ -2,11 +2,9 @@
 
     python -m benchmarks.next_task --corpus assets/wnut2020_wlp
 
-All ways begin with the same texts, annotated in full. In each round, one annotates random texts in full, as *Next* asks
-for if a text of train is complete; one annotates them only for the label that *Next* would name first if none was; and
-one annotates the first texts of `export`, those with the most expected errors per word. Answers are gold. Each round
-trains `cpu` from the beginning; dev and test are the same, and fully annotated. A corpus of one label has no label by
-label.
+In each round, one annotates random texts in full, one annotates them only for the label that *Next* would name first,
+and one annotates the first texts of `export` (docs/benchmarks.md). Each round trains `cpu` from the beginning. A corpus
+of one label has no label by label.
 """
 
 import json

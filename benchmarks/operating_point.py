@@ -2,9 +2,8 @@
 
     python -m benchmarks.operating_point assets/prodigy_jsonl/food_data.jsonl assets/wnut2020_wlp
 
-HELD_OUT of each corpus's texts are kept from training. Dev and test, equally large, are drawn from these again and
-again: points are fitted on dev, all labels with one goal. A label counts on test if dev says that the goal is reached;
-labels that share a point count together.
+Dev and test, equally large, are drawn again and again from HELD_OUT of each corpus's texts. A label counts on test if
+dev says that the goal is reached; labels that share a point count together.
 """
 
 import json

@@ -2,11 +2,10 @@
 
     python -m benchmarks.training_speed assets/wnut2020_wlp assets/prodigy_jsonl/food_data.jsonl
 
-Several corpora show the effect of texts' length: processes share out the texts of a batch, each of them whole.
-Trainings alternate: `spacy train` with configs/ner.cfg, its own corpus and batches of the same size; labelwise with
-configs/ner.cfg and configs/cpu.cfg. Speeds are after the warm-up; dev has one text, so evaluation takes no time. Ratios
-are within a round, of words per CPU second of all processes. A process computes in one thread. Trainings load this
-module: its batcher records the time of each step.
+Several corpora show the effect of texts' length: processes share out the texts of a batch. Trainings alternate: `spacy
+train` with configs/ner.cfg and its own corpus; labelwise with configs/ner.cfg and configs/cpu.cfg. Speeds are after the
+warm-up; dev has one text, so evaluation takes no time. Ratios are within a round, of words per CPU second of all
+processes. Trainings load this module: its batcher records the time of each step.
 """
 
 import os

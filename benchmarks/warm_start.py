@@ -2,9 +2,8 @@
 
     python -m benchmarks.warm_start --corpus assets/materials_syntheses
 
-The earlier pipeline `cpu` learned from ten elevenths of the texts, or from all texts without one label. The weights of
-all layers are copied, the heads' by label; a new label's head keeps its random weights. No command of labelwise does
-this.
+The earlier pipeline `cpu` learned from ten elevenths of the texts, or without one label. The weights of all layers are
+copied, the heads' by label; a new label's head keeps its random weights.
 """
 
 import json

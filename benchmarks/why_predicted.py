@@ -2,9 +2,8 @@
 
     python -m benchmarks.why_predicted --corpus assets/prodigy_jsonl/food_data.jsonl
 
-For each corpus and seed, `cpu` is trained in STEPS steps, and predicts held-out texts. A group is GROUP predicted spans
-of different texts. Each group trains again from the same random weights, in the same order of texts, without some
-annotated spans: their tokens are unknown for their label, so they teach nothing, not even the absence of a span.
+A group is GROUP predicted spans of different held-out texts. Each group trains again from the same random weights, in
+the same order of texts, while some annotated spans' tokens are unknown for their label (docs/benchmarks.md):
 
     named     the ten annotated spans that speak most for each prediction of the group
     random    as many other spans, of the same labels
@@ -12,10 +11,8 @@ annotated spans: their tokens are unknown for their label, so they teach nothing
     against   the ten that speak most against each prediction, which no command prints (the first two seeds)
     random against   as many others
 
-The measure is how far the log-odds of the group's predictions fall more than without random spans: the mean by group,
-and its 95% interval, Student's. Labels with fewer than MIN_SPANS annotated spans are left out, as few others could be
-drawn. Rows are kept, so an interrupted run continues: 99 trainings of 150 steps on three corpora took 24 minutes of CPU
-time, without "same words".
+Labels with fewer than MIN_SPANS annotated spans are left out: few others could be drawn. Rows are kept, so an
+interrupted run continues: 99 trainings of 150 steps took 24 minutes of CPU time, without "same words".
 """
 
 import json

@@ -37,7 +37,7 @@ def encode(
 
     W (Mapping): weights by name; see `Encoder`.
     attrs (Mapping): `layers`, `heads`, `eps` and `first_position` of the Encoder, and `dropout_rate`.
-    RETURNS (tuple): vectors, shape (wordpieces, width); and backprop, which yields the gradients of layers' weights.
+    RETURNS (tuple): vectors, shape (wordpieces, width); backprop, which yields the gradients of layers' weights.
     """
     rate, lengths = attrs["dropout_rate"], np.array([len(window.ids) for window in windows])
     drop: Any = (lambda X: CPU.get_dropout_mask(X.shape, rate) if rate else None) if is_train else None
@@ -69,7 +69,7 @@ def encode_layer(
     X (np.ndarray): shape (wordpieces, width).
     eps (float): added to variances.
     drop (Callable | None): draws dropout masks in training; None predicts, in less memory.
-    RETURNS (tuple): output, of X's shape; and in training, backprop, which returns the gradients of X and the weights.
+    RETURNS (tuple): output, of X's shape; in training, backprop, which returns the gradients of X and the weights.
     """
     train = drop is not None
     qkv = X @ W["qkv_W"]  # (wordpieces, 3 * width)
@@ -122,7 +122,7 @@ def attend(qkv: np.ndarray, ends: Sequence[int], heads: int, train: bool) -> tup
     """Compute multi-head self-attention within each window.
 
     qkv (np.ndarray): queries, keys and values, shape (wordpieces, 3 * width).
-    RETURNS (tuple): output, shape (wordpieces, width); and in training, each window's attention, shape (heads, pieces,
+    RETURNS (tuple): output, shape (wordpieces, width); in training, each window's attention, shape (heads, pieces,
         pieces).
     """
     width, attentions, start = qkv.shape[1] // 3, [], 0
@@ -170,11 +170,11 @@ def split_heads(X: np.ndarray, heads: int, parts: int = 3) -> list[np.ndarray]:
 def normalize(
     X: np.ndarray, scales: np.ndarray, shifts: np.ndarray, eps: float, train: bool
 ) -> tuple[np.ndarray, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]]:
-    """Normalize rows to mean 0 and variance 1, then scale and shift; X is overwritten.
+    """Normalize rows to mean 0 and variance 1, then scale and shift; overwrite X.
 
     X (np.ndarray): shape (rows, width).
     scales, shifts (np.ndarray): shape (width,).
-    RETURNS (tuple): rows; and in training, backprop, which returns the gradients of X, scales and shifts.
+    RETURNS (tuple): rows; in training, backprop, which returns the gradients of X, scales and shifts.
     """
     X -= X.mean(axis=1, keepdims=True)
     deviations = np.sqrt(np.einsum("ij,ij->i", X, X)[:, None] / X.shape[1] + eps)  # (rows, 1)

@@ -37,7 +37,8 @@ class Encoder(NamedTuple):
     """A transformer's weights and settings.
 
     weights (dict[str, np.ndarray]): "word", "position", "norm_g" and "norm_b" of the embeddings, and the layers' by
-        number, such as "0.qkv_W"; see `bert`.
+        number,
+        such as "0.qkv_W"; see `bert`.
     first_position (int): position of a text's first wordpiece.
     tokenizer (str): content of tokenizer.json.
     """
@@ -53,8 +54,8 @@ class Encoder(NamedTuple):
 def read_encoder(name: str, layers: int = 0) -> Encoder:
     """Read a transformer.
 
-    name (str): folder or installed package with config.json, tokenizer.json and *.safetensors; or a name on the hub,
-        to download.
+    name (str): folder or installed package with config.json, tokenizer.json and *.safetensors; or a name on the hub, to
+        download.
     layers (int): layers to keep, the lowest ones; 0 for all.
     RAISES (NoModelError): if it is missing, lacks a file or layers, or is of another family.
     """

@@ -89,10 +89,7 @@ class PerLabelRecognizer(TrainablePipe):
         return list(self.cfg["labels"])
 
     def add_label(self, label: str) -> int:
-        """Add a label, before the model is initialized.
-
-        RETURNS (int): 1, or 0 if the label exists.
-        """
+        """Add a label, before the model is initialized; return 1, or 0 if it exists."""
         if not isinstance(label, str) or not label:
             raise ValueError(f"{label!r} is no label: give a string that isn't empty")
         if label in self.cfg["labels"]:
@@ -178,7 +175,7 @@ class PerLabelRecognizer(TrainablePipe):
         return logits
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundSpans]) -> None:
-        """Set `doc.spans[spans_key]` to all spans, with their probabilities, and add a subset to `doc.ents`."""
+        """Set `doc.spans[spans_key]` to all spans, with probabilities, and add a subset to `doc.ents`."""
         labels, untaught = self.labels, set(self.excluded_labels)
         taught = np.array([label not in untaught for label in labels], bool)
         least = np.array([self.cfg.get("points", {}).get(label, {}).get("least", 0.0) for label in labels])
@@ -204,7 +201,7 @@ class PerLabelRecognizer(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Update the model from examples; see the module's docstring.
+        """Update the model; see the module's docstring.
 
         examples (Iterable): Examples, or prepared by `preparer`.
         RETURNS (dict[str, float]): the losses, with this component's added.
@@ -235,7 +232,7 @@ class PerLabelRecognizer(TrainablePipe):
     def get_loss(self, examples: Iterable[Learnable], logits: list[Floats2d]) -> tuple[float, list[Floats2d]]:
         """Compute the loss of logits, and its gradient; record labels with known negatives.
 
-        RETURNS (tuple): sum of the losses, and the gradient of each doc.
+        RETURNS (tuple): sum of the losses, and each doc's gradient.
         """
         numbers = self._numbers()
         targets = [eg.targets if isinstance(eg, PreparedText) else targets_of(eg, numbers) for eg in examples]

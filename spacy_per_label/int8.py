@@ -10,10 +10,7 @@ from spacy_per_label.windows import Window, make_tables
 
 
 def quantize(W: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Any:
-    """Convert a transformer to CTranslate2's Encoder.
-
-    W, attrs (Mapping): weights and settings; see `bert.encode`.
-    """
+    """Convert a transformer's weights and settings (`bert.encode`) to CTranslate2's Encoder."""
     from ctranslate2 import Encoder
     from ctranslate2.specs.common_spec import Activation
     from ctranslate2.specs.transformer_spec import TransformerEncoderModelSpec, TransformerEncoderSpec

@@ -34,9 +34,9 @@ SpanKey = tuple[int, int, str]  # start and end in characters, label
 
 
 class Known(NamedTuple):
-    """The known annotation of a text.
+    """A text's known annotation.
 
-    gold, rejected (Sequence[Span]): spans that annotators accepted, and rejected.
+    gold, rejected (Sequence[Span]): accepted and rejected spans.
     coverage (Mapping[str, State]): labels that the text isn't complete for.
     unaligned (Sequence[SpanKey]): misaligned accepted spans, which have no tags.
     missing (Sequence[tuple[int, int]]): start and end in characters of unannotated tokens.
@@ -80,7 +80,7 @@ def set_known(
     coverage: Mapping[str, AnyState] = {},
     unaligned: Iterable[SpanKey] = (),
 ) -> None:
-    """Store the known annotation of a Doc, replacing an earlier one; see `Known`.
+    """Store a Doc's known annotation, replacing an earlier one; see `Known`.
 
     coverage (Mapping[str, AnyState]): other labels are complete.
     RAISES (ValueError): if a label has another state.
@@ -95,7 +95,7 @@ def set_known(
 
 
 def get_known(doc: Doc) -> Known:
-    """Return the known annotation of a Doc; without any, its entities are gold, as in spaCy."""
+    """Return a Doc's known annotation; without any, its entities are gold, as in spaCy."""
     stored = doc.user_data.get(USER_DATA, {})
     gold = doc.spans.get(GOLD, doc.ents)
     unaligned = [(start, end, label) for start, end, label in stored.get("unaligned", ())]

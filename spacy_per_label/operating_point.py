@@ -45,16 +45,14 @@ class Goal(NamedTuple):
 
 
 class OperatingPoints:
-    """The spans of a calibrated recognizer in some texts, and how many are right.
+    """A calibrated recognizer's spans in some texts, and how many are right.
 
     goals (Mapping[str, Goal]): by label; excluded labels have none.
     candidates (dict): `cfg["points"]` for predicting the texts.
     """
 
     def __init__(self, ner: "PerLabelRecognizer", goals: Mapping[str, Goal], longest: Mapping[str, int]) -> None:
-        """longest (Mapping[str, int]): by label, maximum tokens of a span for recall, such as of the longest in the
-        training set.
-        """
+        """longest (Mapping[str, int]): by label, maximum tokens of a span for recall, as of train's longest."""
         self.names = [label for label in ner.labels if label not in ner.excluded_labels]
         self.goals = {label: goals[label] for label in self.names if label in goals}
         self.longest, self.spans_key = longest, ner.spans_key
@@ -70,7 +68,7 @@ class OperatingPoints:
     def add(self, predicted: Doc, reference: Doc, unit: Any = None) -> None:
         """Add a text's predictions and reference.
 
-        unit (Any): equal for texts of one document; None if the text is a document.
+        unit (Any): equal for texts of one document; None if the text is one.
         """
         known, spans = get_known(reference), predicted.spans[self.spans_key]
         numbers = {label: number for number, label in enumerate(self.names)}

@@ -28,8 +28,9 @@ class TransformerShim(HFShim):
 
     - Mixed precision is fp16 if gradients are scaled, else bf16, in training and in prediction alike.
     - Gradients of several backward passes add up, scaled, until `finish_update` unscales them once.
-    - PyTorch's AdamW updates all tensors at once, where thinc's Adam launches eleven kernels for each. It uses the
-      settings and moments of the optimizer that `finish_update` is given, so saving that optimizer saves all.
+    - PyTorch's AdamW updates all tensors at once; thinc's Adam launches eleven kernels for each. It uses the settings
+      and
+      moments of the optimizer given to `finish_update`, so saving that optimizer saves all.
     - Parameters are updated in place. `PyTorchShim` wraps each parameter's array at each step, and so keeps nearly a
       kilobyte of the host's memory for each tensor and step.
     """

@@ -82,7 +82,7 @@ def read_transformer(folder: Path) -> tuple[list[str], np.ndarray]:
 
 
 def spell(piece: str, model: dict[str, Any]) -> str:
-    """Spell a wordpiece as characters, with INNER inside of words; empty if it isn't whole characters."""
+    """Spell a wordpiece as characters, with INNER inside of words; "" if it isn't whole characters."""
     if model["type"] == "WordPiece":
         prefix = model["continuing_subword_prefix"]
         return INNER + piece.removeprefix(prefix) if piece.startswith(prefix) else piece

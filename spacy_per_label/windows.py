@@ -64,7 +64,7 @@ class Window(NamedTuple):
 
 
 def find_windows(doc: Doc, tokenizer: str, window: int, context: int) -> list[Window]:
-    """Cut a text into windows; white space has no wordpiece, and an empty text no window.
+    """Cut a text into windows; white space has no wordpiece, an empty text no window.
 
     window (int): approximate wordpieces of a window, because no token is cut.
     context (int): wordpieces on each side, in a text with several windows.
@@ -134,8 +134,7 @@ def make_tables(windows: Sequence[Window], padding: int) -> tuple[list[tuple[np.
 def split_rows(lengths: np.ndarray) -> list[np.ndarray]:
     """Split rows into tables, each as wide as its longest row, with the fewest cells in total.
 
-    RETURNS (list[np.ndarray]): each table's rows, in order; as many tables as MAX_PADDING and MAX_TABLES allow, at
-        least one.
+    RETURNS (list[np.ndarray]): each table's rows, in order; as many tables as MAX_PADDING and MAX_TABLES allow.
     """
     sizes, counts = np.unique(lengths, return_counts=True)
     ends = np.concatenate([[0], np.cumsum(counts)])

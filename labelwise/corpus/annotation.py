@@ -31,9 +31,9 @@ _decode = msgspec.msgpack.Decoder().decode
 class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     """All annotation of a text; offsets in characters.
 
-    gold (list): accepted spans, also misaligned ones, each with the names of its datasets.
+    gold (list): accepted spans, also misaligned ones, with the names of their datasets.
     uncovered (dict[str, State]): labels that the text isn't complete for.
-    unit (str): digest of the group of dependent texts that it belongs to; empty for none.
+    unit (str): digest of the group of dependent texts that it belongs to; "" for none.
     groups (dict[str, list[str]]): values of the keys in the setting `by`.
     """
 

@@ -20,7 +20,7 @@ OTHER_HASH = " Or choose by another hash, in the section merge"
 class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A reason to think that data was misread or is unfit for training; `merge.checks` words it.
 
-    dataset (str): empty if the check is about the corpus.
+    dataset (str): "" if the check is about the corpus.
     places (list[str]): up to three examples, such as "person.jsonl:34".
     stops (bool): whether later stages refuse the corpus.
     sample (list[str]): quoted places; not stored.

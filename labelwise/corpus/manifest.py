@@ -32,7 +32,7 @@ class SplitCounts(msgspec.Struct):
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """The manifest of a corpus.
+    """A corpus's manifest.
 
     settings (dict): all that the corpus depends on besides the data, as JSON.
     labels (list[str]): sorted.

@@ -30,7 +30,7 @@ class HashCounter:
         self._waiting.append(keys.astype(np.uint64, copy=False))
 
     def of(self, keys: np.ndarray) -> np.ndarray:
-        """Return the count of each key."""
+        """Return each key's count."""
         self._count()
         if not len(self.keys):
             return np.zeros(keys.shape, np.int64)
@@ -78,11 +78,11 @@ class SurfaceForms:
         self._wanted.add(self.keys(forms, labels))
 
     def mark(self, doc: StoredDoc) -> None:
-        """Count the annotated surface forms of a text."""
+        """Count a text's annotated surface forms."""
         self.marked.add(self.keys_of(doc, self.spans(doc)))
 
     def release(self, doc: StoredDoc) -> None:
-        """Count the unannotated occurrences of wanted surface forms in a text."""
+        """Count a text's unannotated occurrences of wanted surface forms."""
         self.free.add(self.occurrences(doc).keys)
 
     def spans(self, doc: StoredDoc) -> list[TokenSpan]:

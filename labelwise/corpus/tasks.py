@@ -30,7 +30,7 @@ def task_hash(text_hash: int, spans: list[dict[str, Any]]) -> int:
 
 
 def task_hashes(text: str, spans: list[dict[str, Any]]) -> dict[str, int]:
-    """Compute both hashes of a task, by key."""
+    """Compute both hashes, by key."""
     text_hash = input_hash(text)
     return {"_input_hash": text_hash, "_task_hash": task_hash(text_hash, spans)}
 

@@ -87,7 +87,7 @@ def read_rules(project: Path | None) -> TokenizerRules:
 
 
 def write_tokenizer(path: Path, nlp: Language, rules: TokenizerRules) -> None:
-    """Write language, rules and block, for `make_nlp` to make the same tokenizer."""
+    """Write language, rules and block, for `make_nlp`."""
     content = {"lang": nlp.lang, **msgspec.to_builtins(rules), "block": nlp.config["nlp"]["tokenizer"]}
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
 
@@ -176,7 +176,8 @@ class LearningTokenizer:
     """Tokenizes like a pipeline, several times faster, in bounded memory.
 
     spaCy's tokenizer doesn't cache a word's tokens after a special case, such as "don't" or "May", in the same text,
-    and nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So new words are
+    and
+    nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So new words are
     tokenized separately first, as long as the cache has room.
     """
 

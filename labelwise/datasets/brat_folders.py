@@ -1,4 +1,4 @@
-"""Find folders of a brat corpus that are named after splits, and that may be annotators or labels.
+"""Find folders of a brat corpus that are named after splits, or that may be annotators or labels.
 
 The section `brat` declares annotators and labels. A document's folder is the first path component that is neither
 shared by all documents nor a split name: `alice/1.txt`, `train/alice/2.txt` and `corpus/alice/3.txt` are alice's.
@@ -32,7 +32,7 @@ SECTION = re.compile(r"^\[(\w+)\]\s*$")
 
 
 class Folders:
-    """The texts of a corpus's folders, and their spans by label; all paths share `depth` components."""
+    """Texts of a corpus's folders, and their spans by label; all paths share `depth` components."""
 
     def __init__(self, stems: Iterable[Path], brat_dir: Path) -> None:
         self.brat_dir = brat_dir
@@ -42,7 +42,7 @@ class Folders:
         self._owners: dict[bytes, list[str]] = {}
 
     def name_of(self, path: str) -> str:
-        """Return a document's folder; empty for the top."""
+        """Return a document's folder; "" for the top."""
         parts = path.split("/")[self.depth : -1]
         return next((part for part in parts if part.lower() not in SPLIT_FOLDERS), "")
 
@@ -76,14 +76,14 @@ class Folders:
             )
 
     def disjoint(self) -> dict[str, list[str]]:
-        """List the labels of the folders, if they share neither texts nor labels."""
+        """List the folders' labels, if they share neither texts nor labels."""
         labels_of = {name: sorted(labels) for name, labels in sorted(self.labels.items())}
         shared = Counter(label for labels in labels_of.values() for label in labels).most_common(1)
         few = any(labels.total() < MIN_LABEL_SPANS for labels in self.labels.values())
         return labels_of if 1 < len(labels_of) <= MAX_LABEL_FOLDERS and not few and shared[0][1] == 1 else {}
 
     def shown(self, name: str, labels: Sequence[str], rename: Mapping[str, str], *, own: bool) -> list[str]:
-        """List the labels that a folder was annotated for: its annotation.conf's, or its `own`, or all."""
+        """List the labels that a folder was annotated for: annotation.conf's, or its `own`, or all."""
         used = self.labels.get(name, Counter())
         files = self.brat_dir.rglob(CONF) if name else ()
         inside = [file for file in files if self.name_of(file.relative_to(self.brat_dir).as_posix()) == name]
@@ -108,7 +108,8 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
     """Find the split folders of a corpus: train, dev (or devel, valid, val ...), and test.
 
     They are at the top, or below single folders without annotations beside them. If dev or test has no folder, the
-    texts of train are split by hash; see `split_others`.
+    texts of
+    train are split by hash; see `split_others`.
 
     RETURNS (dict): splits by folder path, with a final slash.
     """

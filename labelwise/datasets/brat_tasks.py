@@ -18,7 +18,7 @@ from labelwise.sources.brat import SUFFIXES, Document
 
 
 class TaskFile(NamedTuple):
-    """A file of tasks: of a split, and of a folder if folders are datasets."""
+    """A file of tasks of a split, and of a folder if folders are datasets."""
 
     folder: str
     split: AnySplit

@@ -62,7 +62,8 @@ def convert_brat(
     may_be_empty (bool): accept a folder without documents.
 
     RAISES (InputError): if there is no document, label or such encoding, the folder can't be replaced, or the corpus
-        has changed meanwhile.
+        has
+        changed meanwhile.
     """
     check_out(out, [brat_dir])
     try:
@@ -136,7 +137,7 @@ def read_conversion(folder: Path) -> Conversion | None:
 def choose_labels(
     how: BratOptions, written: Counter[str], brat_dir: Path, log: Log, bad: Problem | None = None
 ) -> list[str]:
-    """Choose the labels to declare: those in the options, or all; refuse none, and unknown ones."""
+    """Return the labels to declare: those in the options, or all; refuse none, and unknown ones."""
     for old, new in how.rename.items():
         log(f"{old} renamed to {new}: {counted(written[old], 'span')}")
     labels = {how.rename.get(label, label) for label in written}

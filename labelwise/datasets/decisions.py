@@ -4,8 +4,7 @@
      "removed": [4, 8], "added": [4, 12], "note": "the unit belongs to it"}
 
 A decision is about a dataset's annotation of a text for a label, and a span to remove, add, or both, to move it. "gold
-is wrong" makes the change, "gold is right" declines it, "policy" asks for a rule. `merge.rules.decisions` applies
-decisions.
+is wrong" makes the change, "gold is right" declines it, "policy" asks for a rule. `merge.rules.decisions` applies them.
 """
 
 from collections import Counter
@@ -37,7 +36,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     text (str): key of the text, in hexadecimal.
     answer (str): digest of the answer when it was decided; see `annotations.answer_digest`.
-    removed, added (tuple | None): start and end, in characters; one of them may be None.
+    removed, added (tuple | None): start and end, in characters; one may be None.
     """
 
     dataset: str
@@ -117,7 +116,7 @@ def find_decisions(folder: Path) -> Iterator[DecisionRow]:
 
 
 def list_cases(rows: Iterable[DecisionRow]) -> list[Decision]:
-    """List one decision of each case; a correction of a label is two rows: remove a span, then add it."""
+    """Return one decision per case; a correction of a label is two rows: remove a span, then add it."""
     last = {row.decision.about: row.decision for row in rows if row.decision}
     decisions = [None, *last.values()]
     return [
@@ -135,10 +134,11 @@ class Added(NamedTuple):
 
 
 def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added:
-    """Add the decisions of a file to a folder, which keeps the last about each span; omit bad rows.
+    """Add a file's decisions to a folder, which keeps the last about each span; omit bad rows.
 
     RAISES (InputError): if the file has no decision about a text of the corpus, the folder's file has a bad row, or
-        another process is adding to it.
+        another
+        process is adding to it.
     """
     rows = list(read_decisions(file))
     problems = [row for row in rows if row.decision is None]

@@ -99,7 +99,7 @@ def _make_dataset(entry: Entry, declared: Path, files: tuple[SourceFile, ...]) -
 
 
 def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
-    """List the sources of an entry, each once: files, matches of patterns, and `.spacy` files of folders."""
+    """List an entry's sources, each once: files, matches of patterns, and `.spacy` files of folders."""
     where = f"dataset {entry.name!r}"
     if bool(entry.path) == bool(entry.db):
         raise InputError(f"{file}: {where} needs either a path or a db; {SYNTAX}")
@@ -120,7 +120,7 @@ def find_sources(entry: Entry, file: Path) -> tuple[SourceFile, ...]:
 
 
 def _name_files(files: Sequence[Path], folder: Path) -> list[str]:
-    """Name the files of an entry relative to the folder of its `datasets.yml`.
+    """Name an entry's files relative to the folder of its `datasets.yml`.
 
     Other absolute paths differ between machines: they keep the fewest last parts that distinguish the files.
     """

@@ -32,7 +32,7 @@ SYNTAX = (
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """One entry; docs/formats.md explains its fields."""
+    """One entry (docs/formats.md)."""
 
     name: str
     path: str | list[str] | None = None
@@ -87,7 +87,7 @@ def decode_entries(content: bytes, file: Path) -> list[Entry]:
 
 
 def read_all_entries(declarations: Sequence[Path]) -> Iterator[tuple[Path, Entry]]:
-    """Yield unskipped entries of files, folders with a `datasets.yml`, and matches of patterns, with their files."""
+    """Yield unskipped entries with their files, of files, folders with a `datasets.yml`, and patterns."""
     for file in sorted(_expand(declarations)):
         yield from ((file, entry) for entry in read_entries(file) if not entry.skip)
 

@@ -54,8 +54,9 @@ def make_doc(index: int, *, seed: int = 0, labels: Iterable[str] = LABELS, words
 def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str] = LABELS) -> DemoDoc:
     """Corrupt a share of the spans, like a tired annotator; the text is unchanged.
 
-    Corrupted spans are removed, or get another label or boundary (one word more or less at the end); for each removed
-    span, a wrong one is added.
+    Spans are removed, or get another label or boundary (one word more or less at the end); for each removed span, a
+    wrong
+    one is added.
     """
     rng = Random(f"noise/{seed}/{doc.path}")
     spans: list[Span] = []

@@ -19,7 +19,7 @@ class PredictedDoc(msgspec.Struct):
     """A text with predicted and gold spans: (start, end, label) in characters, sorted.
 
     predicted (list): the pipeline's entities.
-    gold, rejected (list): spans that annotators accepted and rejected.
+    gold, rejected (list): accepted and rejected spans.
     uncovered (dict[str, str]): labels that the text isn't complete for, "partial" or "none".
     found (list): all spans of a per-label recognizer, which may overlap, each with its probability last.
     words (int): the pipeline's tokens.

@@ -27,7 +27,7 @@ class Curve(NamedTuple):
 
 
 class Results(NamedTuple):
-    """The results of a pipeline.
+    """A pipeline's results.
 
     merge (Ledger): empty without metrics of the merge.
     corpus (str): digest of the corpus, if known.

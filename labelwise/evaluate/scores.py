@@ -70,7 +70,7 @@ class Mistakes(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Aimed(msgspec.Struct):
-    """Results of a label with a goal in the config; see docs/training.md.
+    """Results of a label with a goal (docs/training.md).
 
     bound (float): its lower bound on dev at fitting; below the goal, dev doesn't reach it.
     value, low, high (float | None): on the split, with the 95% interval.
@@ -171,7 +171,7 @@ class Metrics(SplitMetrics, forbid_unknown_fields=True):
 
 
 def describe_seen(metrics: Metrics) -> str:
-    """Describe whether a pipeline was trained on scored texts, without a full stop; empty if it wasn't."""
+    """Describe whether a pipeline was trained on scored texts, without a full stop; "" if it wasn't."""
     seen, texts = metrics.seen, counted(metrics.texts, "text")
     if seen and seen.texts:
         f, without = ("not scored" if f is None else f"{f:.3f}" for f in (metrics.all_gold.f, seen.f_without))

@@ -89,9 +89,9 @@ def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Ai
 
 
 def count_texts(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Count the spans of each text, for BLOCK texts at once.
+    """Count each text's spans, for BLOCK texts at once.
 
-    YIELDS (tuple): right, predicted and gold spans, shape (texts, labels, 3); and which texts were trained on.
+    YIELDS (tuple): right, predicted and gold spans, shape (texts, labels, 3); which texts were trained on.
     """
     for docs, (texts, _) in zip(tables.docs(split), tables.groups(("seen",), (), split), strict=True):
         spans = ((doc.scored(doc.gold), doc.scored(doc.predicted)) for doc in docs)
@@ -214,10 +214,7 @@ def score_all_spans(tables: Tables, labels: Sequence[str], units: np.ndarray, sp
 
 
 def count_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[np.ndarray]:
-    """Count the spans of each text, also overlapping ones, for BLOCK texts at once.
-
-    YIELDS (np.ndarray): right, predicted and gold spans, shape (texts, labels, 3).
-    """
+    """Count each text's spans, also overlapping ones, for BLOCK texts at once, as `count_texts` does."""
     names = ("key", "kind", "gold_label", "predicted_label", "gold_probability")
     for texts, pairs in tables.groups(("key",), names, split):
         kinds, predicted_gold = pairs["kind"].cast(pa.string()), pairs["gold_probability"].is_valid().to_numpy()

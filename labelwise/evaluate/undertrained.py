@@ -16,10 +16,11 @@ def is_broken(curve: Curve | None, dev_gold: int) -> bool:
 
 
 def train_longer(metrics: SplitMetrics, curve: Curve | None) -> str:
-    """Explain why a pipeline is undertrained; empty if it isn't.
+    """Explain why a pipeline is undertrained; "" if it isn't.
 
     It is if it misses more spans with words annotated in train than it predicts correctly in total, or if twice the
-    steps are worthwhile.
+    steps
+    are worthwhile.
     """
     if not curve or not curve.steps:
         return ""

@@ -4,14 +4,13 @@ A document is `name.txt` with `name.ann`, or with `name.a1` and `name.a2`. A tex
 
     T1<TAB>Reagent 150 157;160 170<TAB>sodium chloride
 
-with id, label, one or more `start end` fragments, and the mention, white space folded. The format:
-https://brat.nlplab.org/standoff.html
+with id, label, `start end` fragments, and the mention, white space folded (https://brat.nlplab.org/standoff.html).
 
 1. The text is read without newline translation. Offsets count code points, as brat writes them; where the mentions
    contradict that, by the reading that fits most mentions of the document (`offsets.BRAT_READINGS`).
 2. A line is split at its first two tabs only: mentions can contain tabs.
 3. Fragments are sorted, and joined where only white space lies between them (brat breaks spans at line ends).
-4. White space at the edges of a span is trimmed by moving the offsets.
+4. White space at the edges of a span is trimmed.
 5. An export lists its documents in PREDICTED.json, with the digests of their annotation files. A document is a
    prediction until that file changes. To accept predictions as they are, delete their lines, or the list:
 
@@ -64,7 +63,7 @@ BLANK_IN_LABEL = re.compile(r"T\S*\t([^\W\d]\S*(?: [^\W\d]\S*)+) \d+ \d+\b")
 
 
 class BratOptions(msgspec.Struct, frozen=True):
-    """Options for reading a brat corpus: the section `brat` of project.yml; docs/settings.md explains them."""
+    """Options for reading a brat corpus: the section `brat` of project.yml (docs/settings.md)."""
 
     split: Literal["folder", "auto", "train", "dev", "test"] = "folder"
     rename: dict[str, str] = {}
@@ -83,15 +82,15 @@ DEFAULTS = BratOptions()
 
 
 class Document(msgspec.Struct):
-    """One text with its spans, and the outcome of each line of its annotation files.
+    """A text with its spans, and the outcome of each line of its annotation files.
 
     path (str): path of the text relative to the root, with `/` on every machine.
     task (Task | None): None without a text, or without an annotation file. Equal spans are kept.
-    problems (list[Problem]): files and lines that aren't in the task, each with its place.
+    problems (list[Problem]): files and lines that aren't in the task, with places.
     lines (Counter[str]): lines by kind: the characters of KINDS, "blank" and "stray".
     notes (Counter[str]): spans not converted as written: "trimmed", "joined", "moved", "made one", "unverified"; and
         "reading: NAME" once for a document whose offsets aren't plain code points.
-    labels (Counter[str]): labels of all well-formed T lines, as written; none without a text, nor of predictions.
+    labels (Counter[str]): of all well-formed T lines, as written; none without a text, nor of predictions.
     used (set[str]): suffixes of annotation files with wanted labels.
     """
 
@@ -128,12 +127,12 @@ def find_documents(root: Path) -> list[Path]:
 
 
 def digest_of(content: bytes) -> str:
-    """Return the digest of an annotation file, as in a list of predictions."""
+    """Digest an annotation file, as in a list of predictions."""
     return hashlib.sha256(content).hexdigest()
 
 
 def find_predicted(root: Path) -> dict[Path, str]:
-    """Read the lists of predictions in a folder, recursively: digests of annotation files."""
+    """Read a folder's lists of predictions, recursively: digests of annotation files."""
     digests_of: dict[Path, str] = {}
     for file in find_files(root, (PREDICTIONS,)):
         try:
@@ -182,7 +181,7 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
 
 
 class _Failure(NamedTuple):
-    """Why a document can't be converted, and the outcomes of the document and its T lines."""
+    """Why a document can't be converted, and the outcomes of it and its T lines."""
 
     suffix: str
     row: Reason
@@ -219,7 +218,7 @@ def _not(how: BratOptions) -> str:
 
 
 def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
-    """Return the content of a document's file, or why it can't be read."""
+    """Return a file's content, or why it can't be read."""
     try:
         content = read_file(find_suffix(stem, suffix))
     except FileNotFoundError:
@@ -233,7 +232,7 @@ def _read(stem: Path, suffix: str) -> tuple[bytes | None, str]:
 
 
 def find_suffix(stem: Path, suffix: str) -> Path:
-    """Return the path of a document's file; the suffix may be in capitals."""
+    """Return the path of a document's file, its suffix maybe in capitals."""
     lower, upper = (stem.with_name(stem.name + ending) for ending in (suffix, suffix.upper()))
     return upper if upper.exists() and not lower.exists() else lower
 

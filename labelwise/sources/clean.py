@@ -44,9 +44,9 @@ def clean(
     uncovered: Mapping[str, State] | None = None,
     offsets: str = "",
 ) -> Task:
-    """Convert raw values to a task, with stripped spans; a span that misquotes the text can't be used.
+    """Convert raw values to a task, with stripped spans; a span that misquotes the text is unusable.
 
-    offsets (str): name of the offsets' reading (READINGS); empty for code points.
+    offsets (str): name of the offsets' reading (READINGS); "" for code points.
     who (Iterable[Any]): candidates for the annotator's name: the first usable one counts.
     """
     usable, unusable = [], []

@@ -8,9 +8,9 @@
 
 Columns are separated by tabs, if a line has any, or else by spaces; all rows of a sentence have the same number. A line
 may also be a `token|tag`, a whole sentence of these, or a sentence and its tags, with a tab between them.
-`conll_layout` finds the columns of the token and the tag; `tags` reads the tags. A line that begins with # is a
-comment, unless it has a token's columns. -DOCSTART-, and comments that name a document or a sentence, begin a
-text without a blank line, too. Lines numbered 1-2 or 4.1 in CoNLL-U repeat words, or aren't in the text.
+`conll_layout` finds the columns of token and tag; `tags` reads the tags. A line that begins with # is a comment, unless
+it has a token's columns. -DOCSTART-, and comments that name a document or a sentence, begin a text without a blank
+line, too. Lines numbered 1-2 or 4.1 in CoNLL-U repeat words, or aren't in the text.
 
 The text is the tokens with one space between them. If a file has several -DOCSTART-, `meta.doc` is the document's
 number, or else its name in a comment; `split_by: doc` keeps its sentences in one split.

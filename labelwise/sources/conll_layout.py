@@ -48,7 +48,7 @@ Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and ho
 
 
 class Layout(NamedTuple):
-    """The layout of a file, by its first lines.
+    """A file's layout, by its first lines.
 
     shape (Shape | None): of its first certain token, if any.
     names (list[str]): cells of a line of names, if any.
@@ -72,7 +72,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def shape_of(line: str) -> Shape:
-    """Return whether tabs separate the columns of a line, and their number."""
+    """Return whether tabs separate a line's columns, and their number."""
     return "\t" in line, len(cells_of(line))
 
 
@@ -82,7 +82,7 @@ def is_marked(line: str) -> bool:
 
 
 def find_layout(path: Path, head: Sequence[str]) -> Layout:
-    """Find the layout of a file by its first lines; refuse one without a clear column of tags."""
+    """Find a file's layout by its first lines; refuse one without a clear column of tags."""
     tokens = [line for line in head if line.strip(WHITE) and not is_marked(line)]
     shape = shape_of(tokens[0]) if tokens else None
     column_names = next((match[1].split() for line in head if (match := NAMED_COLUMNS.fullmatch(line))), [])
@@ -118,7 +118,7 @@ def _sentences(head: Iterable[str]) -> list[list[list[str]]]:
 
 
 def _check_shapes(path: Path, width: int, sentences: Sequence[Sequence[Sequence[str]]]) -> None:
-    """Refuse lines of one column, and sentences whose lines have different numbers of columns."""
+    """Refuse lines of one column, and sentences with different numbers of columns."""
     equal = [len(one) == len(other) for rows in sentences for one, other in pairwise(rows)]
     why = "its lines have one column" if width == 1 else "the number of columns differs from line to line"
     if width == 1 or (len(equal) >= MIN_WORDS and 2 * sum(equal) < len(equal)):
@@ -128,7 +128,7 @@ def _check_shapes(path: Path, width: int, sentences: Sequence[Sequence[Sequence[
 def _check_words(
     path: Path, tokens: Sequence[str], tags: Sequence[str], sentences: Sequence[Sequence[Sequence[str]]]
 ) -> None:
-    """Refuse tables whose rows are texts, spans or names in place of tokens, and tags that are numbers."""
+    """Refuse tables whose rows are texts, spans or names instead of tokens, and numbers for tags."""
     if {*tags} - {"0"} and all(map(str.isdigit, tags)):
         raise InputError(f"{path}: its tags are numbers, such as {max(tags)}; write the tags' names in their place")
     texts = 2 * sum(" " in token for token in tokens) > len(tokens)
@@ -205,7 +205,7 @@ def _scheme_of(column: Sequence[str]) -> Scheme | None:
 
 
 def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, Scheme]) -> int:
-    """Choose the column of tags; else the last column, if it may have labels alone; refuse others."""
+    """Choose the column of tags, else the last column, if it may have labels alone; refuse others."""
     labels = [{label for cell in columns[place] for _, label in split_tag(cell, tags[place])} for place in tags]
     shared = all(any(label.startswith(tuple(labels[0])) for label in other) for other in labels[1:])
     if tags and (shared or any(scheme.spelled is BRACKETED for scheme in tags.values())):

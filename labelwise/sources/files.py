@@ -1,4 +1,4 @@
-"""Find and open the files of a source. Links are followed; an unreadable folder is an error."""
+"""Find and open a source's files. Links are followed; an unreadable folder is an error."""
 
 import os
 import shlex

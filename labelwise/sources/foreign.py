@@ -15,7 +15,7 @@ BCONV = "convert it to brat with the Python library bconv"
 class Foreign(NamedTuple):
     """An unsupported format: a sentence with its name and remedy, and signs of it.
 
-    keys (tuple[str, ...]): keys of its JSON objects, or of nested ones; it has all of them.
+    keys (tuple[str, ...]): all are in its JSON objects, or in nested ones.
     begins (bytes): pattern of its files' first bytes.
     ends (tuple[str, ...]): lower-case ends of its files' names.
     """
@@ -88,13 +88,13 @@ FOREIGN = (
 
 
 def name_keys(keys: Iterable[str]) -> str:
-    """Name the format with objects of these keys, with the remedy; empty if unknown."""
+    """Name the format with objects of these keys, with the remedy; "" if unknown."""
     own_keys = {*keys}
     return next((foreign.sentence for foreign in FOREIGN if foreign.keys and own_keys.issuperset(foreign.keys)), "")
 
 
 def name_file(begin: bytes, name: str = "") -> str:
-    """Name a file's format by its first bytes, or by its name, with the remedy; empty if unknown."""
+    """Name a file's format by its first bytes or its name, with the remedy; "" if unknown."""
     for foreign in FOREIGN:
         begins = foreign.begins and re.match(BOM + b"(?:" + foreign.begins + b")", begin, re.DOTALL)
         if begins or (foreign.ends and name.lower().endswith(foreign.ends)):

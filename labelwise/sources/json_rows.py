@@ -46,7 +46,7 @@ LINES = How()
 def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Item]:
     """Yield the rows of JSONL, or the elements of an array, numbered like lines.
 
-    offsets (str): see `clean`; empty for code points, or as the rows show.
+    offsets (str): see `clean`; "" for code points, or as the rows show.
     RAISES (InputError): if it is one object, or an incomplete array; or see `open_json`.
     """
     with open_json(path) as file:
@@ -179,7 +179,7 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Item]:
 
 
 def without_tokens(row: bytes) -> bytes:
-    """Remove the tokens, nine tenths of a row, from a row by Prodigy.
+    """Remove the tokens, nine tenths of a row by Prodigy.
 
     They have no list inside, and end with `]`. Inside a string, no letter could follow the quote after it.
     """

@@ -55,8 +55,8 @@ def read_element(
 ) -> Iterator[Converted | Problem]:
     """Yield the annotations of an exported task as Prodigy's rows and problems.
 
-    key (str): key of the text in its data; empty for `text`, or the only string.
-    offsets (str): see `clean`; empty for the reading that fits the spans' texts.
+    key (str): key of the text in its data; "" for `text`, or the only string.
+    offsets (str): see `clean`; "" for the reading that fits the spans' texts.
     """
     annotations = _annotations_of(element)
     data = _data_of(element)
@@ -82,7 +82,7 @@ def read_element(
 
 
 def _annotations_of(element: Mapping[str, Any]) -> list[Any]:
-    """List the annotations of an exported task, in either form of export.
+    """List an exported task's annotations, in either form of export.
 
     In JSON-MIN, the project's name for its labels is the key of spans; an unannotated task has no annotator.
     """

@@ -19,7 +19,7 @@ LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")  # as in str.split
 
 
 class Move:
-    """Moves spans between texts that differ only in white space or Unicode composition."""
+    """Moves spans from one text to an equal one, except for white space and composition."""
 
     def __init__(self, text: str, other: str) -> None:
         _, self._starts, self._ends = normalize(text)

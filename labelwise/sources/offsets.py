@@ -1,4 +1,4 @@
-"""Offsets in different counts: choose a reading, and find quoted mentions in texts."""
+"""Offsets in different counts: choose a reading, and find quoted mentions."""
 
 import html
 import re
@@ -162,7 +162,7 @@ def choose(
 def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str:
     """Choose the reading that ends most offsets at words: UTF-16 units, code points or graphemes.
 
-    RETURNS (str): name; the first of these three in a tie, and empty if they never differ.
+    RETURNS (str): name; in a tie the first of these three, "" if they never differ.
     """
     differing = (
         (text, [offsets for offsets in spans if len({READINGS[name](text, offsets) for name in DOCCANO_READINGS}) > 1])
@@ -189,7 +189,7 @@ def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) 
     """Choose the reading that makes most mentions quote the text at their offsets; without quotes, code points.
 
     mentions (Sequence): sorted fragments, with the quoted mention, if any.
-    RETURNS (tuple): offset table and name; None and an empty name for code points.
+    RETURNS (tuple): offset table and name; None and "" for code points.
     """
     if all(quoted is None for _, quoted in mentions) or all(_quotes(text, (), mention) for mention in mentions):
         return None, ""

@@ -3,8 +3,8 @@
     {"text": "Add 5 mL", "tokens": [...], "spans": [{"start": 4, "end": 8, "label": "Amount"}], "answer": "accept",
      "_view_id": "ner_manual", "_input_hash": 1903341263, "_task_hash": -1016463132, "_timestamp": 1700000000}
 
-The decoder skips `tokens`, the bulk of the bytes, and `token_end`, which is inclusive in some recipes and exclusive in
-others: only character offsets count. The interface: https://prodi.gy/docs/api-interfaces
+The decoder skips `tokens`, the bulk of the bytes, and `token_end`, inclusive in some recipes and exclusive in others:
+only character offsets count. The interface: https://prodi.gy/docs/api-interfaces
 """
 
 import re
@@ -37,7 +37,7 @@ TAGGED = re.compile(r"<([A-Z][A-Z_-]+)>[^<>]+</\1>")  # words between a label's 
 class ProdigyRow(msgspec.Struct, gc=False):
     """The used keys of a row.
 
-    spans (list[RawSpan] | None): None, like an empty list, means no annotation, in an answer.
+    spans (list[RawSpan] | None): None, like [], means no annotation, in an answer.
     answer (Any): False if missing, which means "accept".
     no_missing (Any): old versions' switch for "unannotated tokens are outside".
     uncovered (dict | None): labels that it isn't complete for, in our exports.
@@ -112,7 +112,8 @@ def kind_of(row: ProdigyRow) -> Kind:
 
     A review has the kind of the reviewed tasks. A row without an interface is binary if its spans have answers. Rows of
     other interfaces, such as `classification`, say nothing about spans ("relations", "other"). A text alone is raw
-    input ("unanswered"), unless annotations are written into it ("tags in text").
+    input
+    ("unanswered"), unless annotations are written into it ("tags in text").
     """
     view = row.reviewed_view_id if row.view_id == "review" else row.view_id
     # Old versions name no interface: text classification shows matches of patterns as spans.

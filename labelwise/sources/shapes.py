@@ -120,12 +120,12 @@ def _are_tags(value: Any) -> bool:
 
 
 def _of_list(span: Any) -> dict[str, Any]:
-    """Convert a list to a span; anything else has no offsets, and can't be used."""
+    """Convert a list to a span; anything else has no offsets, so is unusable."""
     return dict(zip(("start", "end", "label"), span if isinstance(span, list) else (), strict=False))
 
 
 def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a span for each label of each mark; for anything else an unusable one."""
+    """Yield a span per label of each mark; for anything else an unusable one."""
     for mark in marks:
         match mark:
             case {"label": [*labels], "points": [{"start": int(start), "end": int(end), **more}]}:
@@ -136,7 +136,7 @@ def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _of_tokens(words: list[str], marks: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a span for each mark, with offsets in tokens; for anything else an unusable one."""
+    """Yield a span per mark, with offsets in tokens; for anything else an unusable one."""
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     for mark in marks:
         match mark:
@@ -168,7 +168,7 @@ def tags_of(row: Mapping[str, Any]) -> list[Any] | None:
 
 
 def marked_lists(row: Mapping[str, Any]) -> list[list[Any]] | None:
-    """Return the lists under doccano's keys; none if all are null, None if the row isn't doccano's."""
+    """Return the lists under doccano's keys; [] if all are null, None if the row isn't doccano's."""
     if not any(isinstance(row.get(key), str) for key in TEXTS):
         return None
     lists = [row[key] for key in LISTS if isinstance(row.get(key), list)]
@@ -182,7 +182,7 @@ def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def find_contradiction(row: Mapping[str, Any], shape: Shape | None) -> str:
-    """Explain which keys contradict one format; empty if none do."""
+    """Explain which keys contradict one format; "" if none do."""
     tags, marked = tags_of(row), next(filter(None, marked_lists(row) or ()), [])
     # Prodigy's tasks may have a list of the labels that were shown.
     spans = any(isinstance(value, list | dict) for value in marked)
@@ -272,10 +272,11 @@ def no_text(line: int, row: Mapping[str, Any]) -> Problem:
 
 
 def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Problem:
-    """Convert a row of doccano's.
+    """Convert doccano's row.
 
-    doccano's offsets count UTF-16 code units or, by an option of a project, graphemes (doccano issue 2290); other
-    writers of such rows count code points.
+    doccano's offsets count UTF-16 code units or, by a project's option, graphemes (doccano issue 2290); other writers
+    of
+    such rows count code points.
     """
     text = first_of(row, TEXTS)
     if not isinstance(text, str) or not text.strip():
@@ -312,7 +313,7 @@ def _places(spans: Iterable[RawSpan]) -> list[str]:
 
 
 def _span_of(span: Any) -> RawSpan:
-    """Convert a span in either form; anything else has no offsets, and can't be used."""
+    """Convert a span in either form; anything else has no offsets, so is unusable."""
     if isinstance(span, dict):
         label = first_of(span, NAMES)
         label = label[0] if isinstance(label, list) and len(label) == 1 else label

@@ -5,8 +5,8 @@
 PER-B, b-per, or NE=B-PER among other features; brackets such as `(PER*` are CoNLL-2012's.
 
 Tags are read as by conlleval (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt): B, U, S and W begin a
-span, and so does any tag after another label or outside; L, E, U, S and W end it. `B-PER|B-LOC` are two tags, as are
-those with one of `,;+/` between them. If no tag has a label, it is NO_LABEL, which stands for their dataset's only one.
+span, and so does any tag after another label or outside; L, E, U, S and W end it. `B-PER|B-LOC` are two tags, also with
+one of `,;+/` between them. If no tag has a label, it is NO_LABEL, which stands for their dataset's only one.
 """
 
 import re
@@ -82,7 +82,7 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
 
 
 def find_recurring(tags: Iterable[str], spelled: re.Pattern[str] = MIDDLE) -> set[str]:
-    """Find the labels with two prefixes or more, B or S among them."""
+    """Return the labels with two prefixes or more, B or S among them."""
     prefixes: dict[str, set[str]] = {}
     for match in filter(None, map(spelled.fullmatch, tags)):
         prefixes.setdefault(match["label"], set()).add(match["prefix"].upper())
@@ -95,9 +95,9 @@ def find_recurring(tags: Iterable[str], spelled: re.Pattern[str] = MIDDLE) -> se
 
 @lru_cache(maxsize=10_000)
 def split_tag(tag: str, scheme: Scheme = BIO) -> tuple[tuple[str, str], ...]:
-    """Return prefix and label of each part of a tag, such as B-PER|B-LOC; none if it is outside.
+    """Return (prefix, label) of each part of a tag, such as B-PER|B-LOC; () if it is outside.
 
-    A label alone has the prefix I; a tag such as `B-`, among others with a label, has an empty one.
+    A label alone has the prefix I; a tag such as `B-`, among others with a label, has an empty label.
     """
     if tag in scheme.outside or not scheme.spelled:
         return () if tag in scheme.outside else (("I", tag),)

@@ -128,7 +128,7 @@ class _Project(msgspec.Struct):
 
 @lru_cache(maxsize=1)
 def _read_unfinished(project: Path, _: int) -> frozenset[tuple[str, str]]:
-    """List unfinished documents with their annotators; an empty name stands for curation.
+    """List unfinished documents with their annotators; "" stands for curation.
 
     RAISES (InputError): if the file doesn't describe a project.
     """
@@ -175,7 +175,7 @@ def _parse(lines: Sequence[str]) -> tuple[dict[int, Layer], list[Sentence]]:
 
 
 def _layers(lines: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """List the layers of a file with their features; the name is empty if its annotations aren't spans."""
+    """List a file's layers with their features; the name is "" if its annotations aren't spans."""
     layers = []
     for line in lines:
         if line.startswith(("#T_SP=", "#T_CH=", "#T_RL=")):

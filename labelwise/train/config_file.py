@@ -106,14 +106,13 @@ class ConfigFile(NamedTuple):
     raw: Config
 
     def error(self, key: str, problem: str) -> InputError:
-        """Return an error that names the line of a key or block, or of its parent block.
-
-        key (str): dotted name, such as "training.dropout".
+        """Return an error that names the line of a dotted key, such as "training.dropout", of its block, or its parent
+        block.
         """
         return refuse(self.path, self.text, key, problem)
 
     def explain(self, error: Exception) -> InputError:
-        """Convert an error of spaCy's registry or of a component to one that names the key, where the error does."""
+        """Convert an error of spaCy's registry or of a component to one that names the key, if the error does."""
         problem = SENTENCE_END.split(" ".join(str(error).split()))[0]  # then come all names there are
         if isinstance(error, SettingError):
             key = self.find_value(error.value, error.key)
@@ -352,7 +351,7 @@ def check_arguments(file: ConfigFile, settings: Config) -> None:
 def check_unused(file: ConfigFile, settings: Config) -> None:
     """Check that each block or variable of a config is used; spaCy wouldn't notice.
 
-    RAISES (InputError): if training doesn't read one; the message names it.
+    RAISES (InputError): if training doesn't read one.
     """
     pretraining, weights = settings.get("pretraining", {}), settings.get("initialize", {}).get("init_tok2vec")
     if weights and not pretraining:

@@ -47,7 +47,7 @@ class SingleProcess:
     rank, count = 0, 1
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Wait for all ranks, and return all values, in order of ranks.
+        """Wait for all ranks; return all values, in order of ranks.
 
         RAISES (InputError): if a rank has failed, or was killed.
         """
@@ -68,7 +68,7 @@ class LocalRanks(SingleProcess):
         self.rank, self.count, self.pipes, self.shared = rank, count, pipes, shared
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Wait for all ranks, and return all values; a failed rank sends its error instead."""
+        """Wait for all ranks; return all values. A failed rank sends its error instead."""
         try:
             if self.rank:
                 self.pipes[0].send(value)
@@ -187,7 +187,7 @@ class TorchRanks(SingleProcess):
         self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Wait for all ranks, and return all values; see `SingleProcess`."""
+        """Wait for all ranks; return all values."""
         values: list[Any] = [None] * self.count
         self.distributed.all_gather_object(values, value, group=self.messages)
         return values
@@ -217,7 +217,7 @@ def launch(count: int) -> None:
 def check_ranks(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
     """Check, before the first step, that all ranks have equal parameters, and that sums reach all.
 
-    RAISES (InputError): if they don't.
+    RAISES (InputError): if not.
     """
     if ranks.count == 1:
         return

@@ -69,8 +69,7 @@ class Training:
     background (Executor | None): process that prepares batches; see `ahead`.
     settings (dict): objects of the config's block `training`.
     losses (Counter[str]): since the last evaluation.
-    spent (Counter[str]): since the last evaluation: words, seconds of all steps, and seconds of waiting for texts and
-        for other ranks.
+    spent (Counter[str]): since then: words, seconds of all steps, and of waiting for texts and other ranks.
     """
 
     folder: Path
