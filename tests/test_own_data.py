@@ -26,7 +26,7 @@ def test_with_data_of_ones_own_nobody_gets_a_report_on_the_demo(tmp_path):
         own.write_text(content)
         for command in (["weasel", "run", "all"], ["dvc", "repro"]):
             printed = ends_badly(clone, *command)
-            assert f"{own.parent.relative_to(clone.root)} has data of your own" in printed
+            assert f"{own.parent.relative_to(clone.root)} has your own data" in printed
             assert "Write `data: assets`" in printed
         own.unlink()
     assert re.findall(COMMAND_RUN, clone.run("weasel", "run", "all")) == ["report-cpu"]

@@ -46,7 +46,7 @@ def test_data_of_ones_own_beside_the_demo_stop_the_first_command_and_the_last(ow
     write(root, f"assets/{own}", '{"text": "a b", "spans": []}')
     for command in (convert, (report_cli, "cpu")):
         printed = " ".join(call(*command, status=1).split())
-        assert f"assets/{own.partition('/')[0]} has data of your own" in printed
+        assert f"assets/{own.partition('/')[0]} has your own data" in printed
         assert "`data: assets/demo`, the demo. Write `data: assets`" in printed
     configure(root, "assets")
     check_project(root / "project.yml")

@@ -165,7 +165,7 @@ def test_the_page_begins_with_a_sentence_and_has_all_sections(html):
         (
             0,
             "test",
-            "These are errors on test, because dev wasn’t evaluated. After you improve the pipeline by them, F1 there",
+            "These are errors on test, because dev wasn’t evaluated. After you improve the pipeline by them, F1 on",
         ),
     ],
 )
@@ -221,7 +221,7 @@ def test_without_findings_or_tables_the_rest_is_there_and_without_any_results_it
     (own / "training/cpu/pairs.parquet").unlink()
     (own / "metrics/merge.json").unlink()
     page = Page(render(own, "cpu"))
-    assert "No suspects: no annotation contradicts the others" in page.text("fix")
+    assert "No suspects: by its word counts, no annotation contradicts the others." in page.text("fix")
     assert "PERSON" in page.text("labels")
     with pytest.raises(InputError, match=r"metrics/gpu\.json: there is no such file; evaluate gpu, or"):
         render(own, "gpu")

@@ -81,7 +81,7 @@ def test_another_seed_learns_from_the_same_raw_texts(project):
     assert "has F1 of 2 trainings" in call(seeds_cli, "student", "--seeds", 2)
 
 
-def test_a_part_of_train_is_no_measure_as_raw_texts_tell_of_all_of_it(project):
+def test_a_students_learning_curve_is_refused(project):
     output = " ".join(call(train_curve_cli, "student", status=1).split())
     assert f"{OWN}: a student's corpus: its teacher learned from all of train; measure the teacher's curve" in output
 
