@@ -150,6 +150,7 @@ class UnreadRow(Problem, frozen=True, array_like=True, gc=False):
     """An unannotated row with a text, for prediction."""
 
     text: str = ""
+    meta: dict[str, str] = {}
 
 
 Item = Task | Problem  # what a reader yields

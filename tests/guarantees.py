@@ -49,8 +49,8 @@ GUARANTEES = {
     ),
     "unreadable": "A file or a folder that can't be read is never skipped in silence.",
     "student": (
-        "A student learns from no raw text that is a text of dev or test, is nearly equal to one, a part of one, or "
-        "contains one."
+        "A student learns from no raw text that is a text of dev or test, is nearly equal to one, a part of one, "
+        "contains one, or shares its `split_by` value."
     ),
     "demo": "The demo corpus never takes the place of data that a clone or an experiment lacks.",
     "git-add": "The command `git add -A` adds no text of your data.",

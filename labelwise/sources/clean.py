@@ -90,7 +90,7 @@ def clean(
         problem = f"{label or None} {span.start} {span.end}{why}"
         unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem, fits))
     name = next((name for name in who if name and isinstance(name, str)), "")
-    kept_meta = {key: str(value) for key, value in meta.items() if value is not None} if isinstance(meta, dict) else {}
+    kept_meta = strings_of(meta)
     return Task(
         line,
         text,
@@ -106,6 +106,11 @@ def clean(
         dict(uncovered) if uncovered else {},
         kept_meta,
     )
+
+
+def strings_of(meta: Any) -> dict[str, str]:
+    """Return the values of a row's `meta` as strings."""
+    return {key: str(value) for key, value in meta.items() if value is not None} if isinstance(meta, dict) else {}
 
 
 def _quoted_by(name: str, text: str, offsets: tuple[int, int], quoted: str) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 from labelwise.annotations import Item, Problem, Reason, UnreadRow, incomplete_read
 from labelwise.base.errors import InputError
 from labelwise.base.text import DECODE_ERRORS, is_integer
+from labelwise.sources.clean import strings_of
 from labelwise.sources.foreign import name_keys
 from labelwise.sources.json_text import BOM, find_repeated, open_json, read_elements, why_not_json, without_nan
 from labelwise.sources.offsets import choose_counted
@@ -174,7 +175,7 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Item]:
     text = first_of(content, TEXTS) if isinstance(content, dict) else None
     match items:
         case [Problem() as problem] if isinstance(text, str) and text.strip():
-            return (UnreadRow(line, problem.reason, problem.detail, text=text),)
+            return (UnreadRow(line, problem.reason, problem.detail, text=text, meta=strings_of(content.get("meta"))),)
     return items
 
 

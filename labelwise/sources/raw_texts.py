@@ -2,11 +2,12 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
-from labelwise.annotations import Task, UnreadRow
+from labelwise.annotations import DOCUMENT, Task, UnreadRow
 from labelwise.base.errors import InputError
 from labelwise.sources.files import SourceFile, find_files, printable, read_file
 from labelwise.sources.formats import read_items
@@ -16,11 +17,15 @@ SUFFIXES = (*TEXTS, ".jsonl", ".jsonl.gz")
 
 
 class RawText(NamedTuple):
-    """A text, or why it is unusable; named after its file, its document, or file and line."""
+    """A text, or why it is unusable; named after its file, its document, or file and line.
+
+    meta (Mapping[str, str]): values of its row's `meta`, with the document.
+    """
 
     text: str | None
     name: str
     problem: str = ""
+    meta: Mapping[str, str] = MappingProxyType({})
 
 
 def read_raw_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
@@ -58,8 +63,11 @@ def read_raw_file(file: SourceFile) -> Iterator[RawText]:
         return
     for item in read_items(file.path):
         place = f"{file.name}:{item.line}"
-        if isinstance(item, Task | UnreadRow):
-            yield RawText(item.text, item.doc or place if isinstance(item, Task) else place)
+        if isinstance(item, Task):
+            meta = item.meta | ({DOCUMENT: item.doc} if item.doc else {})
+            yield RawText(item.text, item.doc or place, meta=meta)
+        elif isinstance(item, UnreadRow):
+            yield RawText(item.text, place, meta=item.meta)
         else:
             yield RawText(None, place, str(item))
 

@@ -6,13 +6,13 @@
 3. The other predictions are complete answers for the teacher's labels, and become Docs as in a merge. Train has these
    Docs and the gold, sorted by key; all else is the merged corpus's.
 
-Memory holds a partition, and 8 bytes per text of the merged corpus, beside `leaks`.
+Memory holds a partition, and 8 bytes per text of the merged corpus, beside `leaks` and the units of dev and test.
 """
 
 import hashlib
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from math import ceil
 from operator import itemgetter
@@ -58,8 +58,8 @@ from labelwise.merge.rules.policies import Unmarked
 from labelwise.merge.rules.settings import Settings, load_tokenizer
 from labelwise.merge.rules.to_doc import to_doc
 from labelwise.sources.files import SourceFile, printable
-from labelwise.sources.raw_texts import count_raw_texts
-from labelwise.student.leaks import find_leaks
+from labelwise.sources.raw_texts import count_raw_texts, read_raw_texts
+from labelwise.student.leaks import find_leaks, find_shared
 
 SOURCE = SourceFile(Path(), "")  # of a teacher's answers, which no file has
 
@@ -110,7 +110,12 @@ def make_student_corpus(
         (scratch / "buckets").mkdir(parents=True)
         size = sum(file.stat().st_size for file in files)
         bits = (max(1, ceil(texts / settings.docs_per_partition), ceil(size / TEXT_BYTES)) - 1).bit_length()
-        left_out = scatter(files, corpus, settings.near_similarity, scratch, bits)
+        shared: dict[bytes, str] = {}
+        if settings.split_by:
+            units = {doc.annotation.unit for doc in docs_of(corpus, "dev", "test")}
+            keys_of_shared = find_shared(read_raw_texts(inputs), settings.split_by, units)
+            shared = dict.fromkeys(keys_of_shared, f"with the {settings.split_by} of a text of dev or test")
+        left_out = scatter(files, corpus, settings.near_similarity, scratch, bits, shared)
         written, counts, keys = write_train(corpus, scratch / "buckets", bits, labels, folder / "train")
         if not counts["texts"]:
             reasons = ", ".join(f"{n:,} {why}" for why, n in left_out.items()) or "there are none"
@@ -188,10 +193,13 @@ def bucket_of(text: str, bits: int) -> int:
     return range_of(text_key(text), bits)
 
 
-def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Path, bits: int) -> Counter[str]:
+def scatter(
+    files: Sequence[Path], corpus: Path, similarity: float, scratch: Path, bits: int, shared: Mapping[bytes, str]
+) -> Counter[str]:
     """Write the usable predictions to files by partition; return counts of the others by reason.
 
     scratch (Path): temporary folder; predictions go to its folder `buckets`.
+    shared (Mapping): reasons to leave out texts, by key, besides those of `find_leaks`.
     """
 
     def held() -> Iterator[str]:
@@ -200,7 +208,7 @@ def scatter(files: Sequence[Path], corpus: Path, similarity: float, scratch: Pat
     def collect(texts: Iterable[str]) -> np.ndarray:
         return np.unique(np.fromiter((digest(text_key(form_of(text)).hex()) for text in texts), np.uint64))
 
-    leaks = find_leaks(lambda: (doc.text for doc in read_all(files)), held, similarity, scratch)
+    leaks = {**shared, **find_leaks(lambda: (doc.text for doc in read_all(files)), held, similarity, scratch)}
     known = {"in dev or test": collect(held()), "in train": collect(doc.text for doc in docs_of(corpus, "train"))}
     left_out: Counter[str] = Counter()
     docs = read_all(files)

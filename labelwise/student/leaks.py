@@ -1,9 +1,9 @@
-"""Find raw texts that leak dev or test: nearly equal texts, their parts, and texts that contain one.
+"""Find raw texts that leak dev or test: nearly equal texts, their parts, texts that contain one, or share its document.
 
 The mechanisms are the merge's (`near_duplicates`, `parts`), on normalized texts (`base.text.form_of`).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
@@ -12,6 +12,8 @@ import numpy as np
 from labelwise.base.text import form_of, text_key
 from labelwise.merge.near_duplicates import SIGNED, Text, find_pairs, sign, write_place
 from labelwise.merge.parts import PART, contained, describe_part
+from labelwise.merge.rules.splits import digest_unit
+from labelwise.sources.raw_texts import RawText
 
 MAX_PARTS = 200_000  # raw texts per search, 52 bytes each
 MAX_SIGNED = 10_000  # texts in a file of signatures, which is read whole
@@ -45,6 +47,17 @@ def find_leaks(raw: Texts, held: Texts, similarity: float, folder: Path) -> dict
             for _, part in contained(form_of(text), *parts):
                 reasons.setdefault(part["key"].tobytes(), "part of a text of dev or test")
     return reasons
+
+
+def find_shared(raws: Iterable[RawText], key: str, held: Collection[str]) -> Iterator[bytes]:
+    """Yield the keys of raw texts with the `split_by` value of a text of dev or test.
+
+    key (str): `split_by`, a key of `meta`.
+    held (Collection[str]): units of dev and test; see `Annotation`.
+    """
+    for raw in raws:
+        if raw.text is not None and (value := raw.meta.get(key)) and digest_unit(value) in held:
+            yield text_key(raw.text)
 
 
 def place_of(text: str, source: int) -> Text:

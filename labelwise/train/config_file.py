@@ -6,7 +6,7 @@ from configparser import ConfigParser, DuplicateOptionError, DuplicateSectionErr
 from configparser import MissingSectionHeaderError as NoBlockError
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args
 
 import msgspec
 import spacy
@@ -23,6 +23,7 @@ from labelwise.train.dev_scores import SCORES
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.training_config import default_config
 from spacy_per_label.hub_files import SettingError
+from spacy_per_label.operating_point import Figure
 
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}  # the default of both recognizers
 SEED = "${system.seed}"
@@ -50,19 +51,30 @@ NEEDED = (
     *("nlp.pipeline", "components", "corpora.train", "training.train_corpus", "training.dev_corpus"),
     *("training.max_steps", "training.patience", "training.eval_frequency", "training.batcher", "training.optimizer"),
 )
+GOALS = get_args(Figure)
+WHOLE = ("nlp.tokenizer", *(f"labelwise.{key}" for key in GOALS))  # the keys of goals are labels
 READ = PATHS | {"system.seed", "system.gpu_allocator"}  # of blocks that only have variables
-# Least and largest numbers, by the last part of a key in any block; beyond them, layers fail without naming the key.
+# Least and largest numbers, by the last part of a key in any block; beyond them, layers fail without naming the key, or
+# nothing is learned. A schedule's numbers have the range of its key, except those of STEPS.
 RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("width", "depth", "rows", "hidden_width", "maxout_pieces", "batch_size"), (1, inf)),
     **dict.fromkeys(("size", "buffer", "eval_frequency", "accumulate_gradient"), (1, inf)),
+    **dict.fromkeys(("stride", "max_batch_items", "init_scale", "growth_interval"), (1, inf)),
     **dict.fromkeys(("window_size", "context", "layers", "limit", "max_words", "leave_out", "folds"), (0, inf)),
     **dict.fromkeys(("max_steps", "patience", "epochs", "least_steps", "few_words", "few_batch"), (0, inf)),
-    **dict.fromkeys(("tolerance", "learn_rate", "initial_rate", "rate", "decay", "L2", "grad_clip"), (0, inf)),
-    **dict.fromkeys(("dropout", "few_dropout", "beta1", "beta2", "warmup"), (0, 1)),
+    **dict.fromkeys(("tolerance", "grad_clip", "score_weights"), (0, inf)),
+    **dict.fromkeys(("learn_rate", "rate", "L2", "dropout", "few_dropout"), (0, 1)),
+    **dict.fromkeys(("beta1", "beta2"), (0.001, 0.99999)),
+    "eps": (1e-16, 1),  # with 0, a weight without gradient would become 0 / 0
+}
+STEPS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("total_steps", "num_steps", "period"), (1, inf)),
+    **dict.fromkeys(("warmup_steps", "steps", "t", "compound"), (0, inf)),
+    **dict.fromkeys(("warmup", "decay"), (0, 1)),
 }
 QUOTED = re.compile(r"'([\w./@-]+)'")
 PLACE = re.compile(r"^at \w+: ")  # of an alternative among types
-SENTENCE_END = re.compile(r"\. |\.$")
+SENTENCE_END = re.compile(r"(?<!\d)\. |\.$")  # numpy writes "982. GiB"
 
 
 Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
@@ -120,6 +132,8 @@ class ConfigFile(NamedTuple):
         if isinstance(error, ConfigValidationError) and error.errors:
             report = min(error.errors, key=lambda one: "unexpected" not in one["msg"])
             key, problem = self.locate(*map(str, report["loc"])), PLACE.sub("", report["msg"])
+        elif isinstance(error, MemoryError):  # numpy names the array's shape
+            key = self.find_value(max(map(int, re.findall(r"\d+", problem)), default=inf))
         else:
             quoted, words = QUOTED.findall(problem), problem.split()  # a value, a key's name, or a component's
             keys = [self.find_value(word) or self.locate(word) for word in quoted]
@@ -262,11 +276,11 @@ def refuse(path: Path, text: str, key: str, problem: str) -> InputError:
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """List the values of a config by dotted name; a tokenizer's block is one value."""
+    """List the values of a config by dotted name; each block of WHOLE is one value."""
     values: dict[str, Any] = {}
     for key, value in settings.items():
         name = f"{prefix}{key}"
-        inside = isinstance(value, Mapping) and name != "nlp.tokenizer"
+        inside = isinstance(value, Mapping) and name not in WHOLE
         values |= flatten(value, f"{name}.") if inside else {name: value}
     return values
 
@@ -322,11 +336,14 @@ def check_supported(file: ConfigFile, settings: Config) -> None:
 
 def check_types(file: ConfigFile) -> None:
     """Check the ranges of numbers, and the types of spaCy's keys, except for registered functions."""
-    for key, value in flatten(file.raw).items():
-        least, most = RANGES.get(key.rpartition(".")[2], (-inf, inf))
-        if isinstance(value, int | float) and not least <= value <= most:
-            raise file.error(key, f"give a number from {least}" + f" to {most}" * (most < inf))
     settings = file.raw.interpolate()
+    for key, value in (*flatten(file.raw).items(), *flatten(settings).items()):
+        *_, block, name = ("", *key.split("."))
+        least, most = STEPS.get(name) or RANGES.get(block) or RANGES.get(name, (-inf, inf))
+        for number in value if isinstance(value, list) else [value]:
+            if isinstance(number, int | float) and not (abs(number) < inf and least <= number <= most):
+                bounds = f" from {least}" * (least > -inf) + f" to {most}" * (most < inf)
+                raise file.error(key, f"give a {'number' if bounds else 'finite number'}{bounds}")
     for name, schema in SCHEMAS.items():
         values = {key: value for key, value in settings.get(name, {}).items() if not spacy.registry.is_promise(value)}
         try:

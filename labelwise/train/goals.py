@@ -2,22 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from thinc.api import Config
 
 from labelwise.corpus.manifest import read_manifest
-from labelwise.train.config_file import ConfigFile
+from labelwise.train.config_file import GOALS, ConfigFile
 from labelwise.train.steps import read_block
-from spacy_per_label.operating_point import Figure, Goal
-
-KEYS = get_args(Figure)
+from spacy_per_label.operating_point import Goal
 
 
 def without_goals(settings: Config) -> Config:
     """Copy a config's values without goals, which no training step depends on."""
     settings = settings.copy()
-    for key in KEYS:
+    for key in GOALS:
         settings.get("labelwise", {}).pop(key, None)
     return settings
 
@@ -28,8 +26,8 @@ def read_goals(file: ConfigFile, settings: Config, corpus: Path) -> dict[str, Go
     RAISES (InputError): if a goal isn't a share, a label has two goals or isn't in the corpus, or the recognizer can't
         have goals.
     """
-    block, labels = read_block(settings.interpolate(), file), read_manifest(corpus).labels
-    written = {key: value for key in KEYS if (value := getattr(block, key)) is not None}
+    block, labels = read_block(settings, file), read_manifest(corpus).labels
+    written = {key: value for key in GOALS if (value := getattr(block, key)) is not None}
     goals: dict[str, Goal] = {}
     for key, value in sorted(written.items(), key=lambda item: isinstance(item[1], dict)):
         by_label = isinstance(value, dict)

@@ -8,7 +8,7 @@ import msgspec
 from thinc.api import Config
 
 from labelwise.corpus.manifest import read_manifest
-from labelwise.train.config_file import ConfigFile, LabelwiseBlock
+from labelwise.train.config_file import GOALS, ConfigFile, LabelwiseBlock
 from labelwise.train.training_config import TrainingConfig
 
 # What a batcher counts: words of train or texts. Another batcher's number of batches is unknown.
@@ -19,16 +19,21 @@ BATCHED_BY = {
 }
 
 
-def read_block(settings: Mapping[str, Any], file: ConfigFile) -> LabelwiseBlock:
+def read_block(settings: Config, file: ConfigFile) -> LabelwiseBlock:
     """Read the block `[labelwise]` of a config.
 
+    settings (Config): values, without interpolation, which would cut labels at a colon or an equals sign.
     RAISES (InputError): if a value has another type.
     """
+    written = settings.get("labelwise", {})
+    goals = {key: written[key] for key in GOALS if isinstance(written.get(key), dict)}
     try:
-        return msgspec.convert(settings.get("labelwise", {}), LabelwiseBlock)
+        return msgspec.convert(settings.interpolate().get("labelwise", {}) | goals, LabelwiseBlock)
     except msgspec.ValidationError as error:
-        problem, _, key = str(error).removesuffix("`").partition(" - at `$.")
-        raise file.error(f"labelwise.{key}", f"{problem}; correct it") from error
+        problem, _, path = str(error).removesuffix("`").partition(" - at `$.")
+        key, _, label = path.partition("[")
+        example = f', as in {key} = {{"PERSON": 0.98}}' if label else ""
+        raise file.error(f"labelwise.{key}", f"{problem}; correct it{example}") from error
 
 
 def fit_steps(config: TrainingConfig, file: ConfigFile, settings: Config) -> None:
@@ -41,7 +46,7 @@ def fit_steps(config: TrainingConfig, file: ConfigFile, settings: Config) -> Non
         than
         four times, or the learning rate rises for longer than training lasts.
     """
-    block, training = read_block(settings.interpolate(), file), settings["training"]
+    block, training = read_block(settings, file), settings["training"]
     if count_words(config.corpus, settings) < block.few_words:
         if block.few_batch and "size" in training["batcher"] and "training.batcher.size" not in config.overrides:
             training["batcher"]["size"] = block.few_batch

@@ -36,6 +36,14 @@ def test_a_text_is_read_whatever_else_its_row_has(tmp_path, more):
     assert [(raw.text, raw.problem) for raw in read_raw_texts([tmp_path])] == [("Ann left", "")]
 
 
+@pytest.mark.parametrize("more", [{}, {"found": {"PER": ["Ann"]}}], ids=["plain", "unread"])
+def test_a_text_keeps_the_meta_of_its_row(tmp_path, more):
+    """By `split_by`, a raw text shares a document with texts of the corpus."""
+    row = {"text": "Ann left", "meta": {"doc": "d1", "patient": 7, "none": None}, **more}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
+    assert [one.meta for one in read_raw_texts([tmp_path])] == [{"doc": "d1", "patient": "7"}]
+
+
 @pytest.mark.parametrize("row", [{"text": " ", "found": {"A": ["b"]}}, {"text": 3, "found": {"A": ["b"]}}, ["a"], {}])
 def test_a_row_without_a_text_is_a_problem(tmp_path, row):
     (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")

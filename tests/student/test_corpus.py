@@ -68,6 +68,25 @@ def test_raw_texts_leak_neither_dev_nor_test_and_omissions_are_counted(project, 
     assert f"{len(FREE)} raw texts of {raw['words']} words" in printed
 
 
+@pytest.mark.guarantee("student")
+@pytest.mark.parametrize("key", ["doc", "patient"])
+def test_a_raw_text_that_shares_its_split_by_value_with_a_text_of_dev_or_test_is_left_out(key, project, merging):
+    """Of two values of one text, the merge's unit is the least one."""
+    held = [task(f"Eve came to the {number}th gate", (0, 3), meta={key: f"held-{number}"}) for number in range(2)]
+    for split, row in zip(("dev", "test"), held, strict=True):
+        merging.add(f"more_{split}", ["A"], [row], split=split)
+    merging.add("more_train", ["A"], [task("Eve had no gate", (0, 3), meta={key: "free"})], split="train")
+    merging.run(docs_per_partition=8, near_duplicates="report", split_by=key)
+    texts = {"held-0": "Zoe is ill", "held-1": "Zoe is well", "free": "Zoe is old", "new": "Zoe is new"}
+    rows = [{"text": text, "meta": {key: value}} for value, text in texts.items()]
+    write_jsonl(project / "assets/raw/documents.jsonl", rows)
+    printed = " ".join(call(label_raw_cli, "student").split())
+    assert {doc.text for doc in train_of(project)} & {*texts.values()} == {texts["free"], texts["new"]}
+    raw = read_manifest(project / "training/student/corpus").settings["raw"]
+    assert raw["left_out"][f"with the {key} of a text of dev or test"] == 2
+    assert f"with the {key} of a text of dev or test" in printed
+
+
 def test_a_raw_text_is_complete_for_the_labels_that_its_teacher_has_learned(project):
     call(label_raw_cli, "student")
     docs = {doc.text: doc for doc in train_of(project)}

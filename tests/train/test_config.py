@@ -281,6 +281,20 @@ MORE = f'[corpora.more]\n@readers = {READER}\npath = "x"\n'
 CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
 
 
+RATE_LINE = "learn_rate = 0.002\n"
+SIZES = (
+    '[training.batcher.size]\n@schedules = "compounding.v1"\nstart = 0\nstop = 9\ncompound = 1.001\n[training.logger]'
+)
+
+
+def rated(schedule: str, **changed: Any) -> dict[str, str]:
+    """Edits that make the learning rate a schedule."""
+    arguments = {"warmup_linear": {"initial_rate": 0.002, "warmup_steps": 2, "total_steps": 9}}.get(schedule, {})
+    lines = [f"{key} = {value}" for key, value in {**arguments, **changed}.items()]
+    block = ["[training.optimizer.learn_rate]", f'@schedules = "{schedule}.v1"', *lines]
+    return {RATE_LINE: "\n" + "\n".join(block) + "\n"}
+
+
 @pytest.mark.guarantee("tokenizer")
 @pytest.mark.parametrize(
     ("edits", "message"),
@@ -351,6 +365,20 @@ CONFLICT = "<<<<<<< main\ndropout = 0.1\n=======\ndropout = 0.2\n>>>>>>> other"
         ({"pieces = 2": "pieces = 0"}, r"\[components\.ner\.model\] maxout_pieces = 0: give a number from 1$"),
         ({"limit = 0": "limit = -1"}, r"\[corpora\.train\] limit = -1: give a number from 0$"),
         ({"dropout = 0.1": "dropout = 1.5"}, r"\[training\] dropout = 1\.5: give a number from 0 to 1$"),
+        ({"rate = 0.002": "rate = 1e30"}, r"\[training\.optimizer\] learn_rate = 1e30: give a number from 0 to 1$"),
+        ({"rate = 0.002": "rate = [0.1, 1e30]"}, r"learn_rate = \[0\.1, 1e30\]: give a number from 0 to 1$"),
+        ({"rate = 0.002": "rate = NaN"}, r"\[training\.optimizer\] learn_rate = NaN: give a number from 0 to 1$"),
+        ({"eps = 0.00000001": "eps = 0"}, r"\[training\.optimizer\] eps = 0: give a number from 1e-16 to 1$"),
+        ({"beta2 = 0.999": "beta2 = 1"}, r"\[training\.optimizer\] beta2 = 1: give a number from 0\.001 to 0\.99999$"),
+        ({"max_epochs = -1": "max_epochs = Infinity"}, r"\[training\] max_epochs = Infinity: give a finite number$"),
+        ({"ents_p = 0.0": "ents_p = -1"}, r"\[training\.score_weights\] ents_p = -1: give a number from 0$"),
+        (rated("warmup_linear", initial_rate=2), r"learn_rate\] initial_rate = 2: give a number from 0 to 1$"),
+        (rated("warmup_linear", total_steps=0), r"learn_rate\] total_steps = 0: give a number from 1$"),
+        (rated("constant", rate="${corpora.train.max_words}"), r"learn_rate\] rate = .*: give a number from 0 to 1$"),
+        (
+            {"size = 500\n": "", "[training.logger]": SIZES},
+            r"\[training\.batcher\.size\] start = 0: give a number from 1$",
+        ),
         ({"limit = 0": 'limit = "x"'}, r"\[corpora\.train\] limit = \"x\": 'x' is not <class 'int'>; correct it"),
         ({'["tok2vec", "ner"]': '"ner"'}, r"\[nlp\] pipeline = \"ner\": Input should be a valid list; correct it"),
         ({'"corpora.dev"': "5"}, r"\[training\] dev_corpus = 5: Input should be a valid string; correct it"),
@@ -381,6 +409,15 @@ def test_a_key_that_training_would_not_use_is_refused_with_its_line(edits, messa
     line = (tmp_path / "own.cfg").read_text().splitlines()[int(number) - 1]
     assert key in line or "this is missing" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_layer_that_memory_has_no_room_for_is_refused_with_its_line_and_all_of_numpys_words(demo_corpus, tmp_path):
+    config = TrainingConfig(edited(tmp_path / "own.cfg", {"rows = 12000": "rows = 300000000000"}), demo_corpus)
+    said = (
+        r"own\.cfg:\d+: \[.*embed\] rows = 300000000000: Unable to allocate \d+\. TiB for an array with shape .*; corr"
+    )
+    with pytest.raises(InputError, match=said):
+        make_pipeline(config, read_settings(config))
 
 
 def test_a_config_that_is_not_there_or_not_text_is_refused(demo_corpus, tmp_path):

@@ -11,9 +11,11 @@ from labelwise.corpus.record import find_edited
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.train.config import read_settings
 from labelwise.train.training_config import TrainingConfig
+from tests.conftest import task
 from tests.train.test_config import own
 from tests.train.training import CPU, NER, STEPS, files, train_in
 
+SHORT = STEPS
 STEPS = {**STEPS, "training.max_steps": 60, "training.eval_frequency": 30, "training.optimizer.learn_rate": 0.005}
 
 
@@ -65,6 +67,27 @@ def test_another_goal_takes_no_step_and_ends_with_the_same_bytes(demo_corpus, tm
     assert plain.goals == {}
     assert "aimed" not in json.loads((tmp_path / "plain.json").read_text())
     assert metrics.all_gold.labels["PERSON"].r >= plain.all_gold.labels["PERSON"].r
+
+
+@pytest.mark.parametrize("label", ["PER:SON", "PER=SON", "#PERSON", "rate", "size"])
+def test_a_goal_of_a_label_that_spacy_would_cut_or_that_is_a_keys_name_is_kept(label, merging):
+    """spaCy writes goals as a block, and reads it again: `PER:SON = 0.9` is the key PER there."""
+    rows = [task(f"Ann came to the {number}th gate", (0, 3), label=label) for number in range(40)]
+    merging.add("tasks", [label], rows)
+    merging.run(dev_ratio=0.2, test_ratio=0.2, near_duplicates="off")
+    config = merging.root / "own.cfg"
+    goals = json.dumps({label: 0.9})
+    config.write_text(CPU.read_text().replace("[labelwise]\n", f"[labelwise]\nprecision = {goals}\n"))
+    trained = train_in(merging.root / "out", merging.root / "corpus", SHORT, config)
+    assert {label: (one["figure"], one["goal"]) for label, one in trained.points.items()} == {label: ("precision", 0.9)}
+    assert label in spacy.load(merging.root / "out/model").get_pipe("ner").cfg["points"]
+
+
+def test_a_label_that_spacy_cuts_is_refused_with_the_way_to_write_it(demo_corpus, tmp_path):
+    (tmp_path / "own.cfg").write_text(CPU.read_text().replace("[nlp]\n", "[labelwise.recall]\nPER:SON = 0.9\n[nlp]\n"))
+    said = r'own\.cfg:\d+: \[labelwise\.recall\]: .* as in recall = \{"PERSON": 0\.98\}$'
+    with pytest.raises(InputError, match=said):
+        read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,12 @@ def unit_of(answers: Sequence[Answer], values: Mapping[str, str], settings: Sett
     """
     documents = ([answer.dataset.name, answer.file.name, answer.task.doc] for answer in answers if answer.task.doc)
     shared = values.get(settings.split_by) or min(documents, default=None)
-    return hashlib.blake2b(msgspec.json.encode(shared), digest_size=8).hexdigest() if shared else ""
+    return digest_unit(shared) if shared else ""
+
+
+def digest_unit(shared: str | list[str]) -> str:
+    """Digest a `split_by` value, or dataset, file and name of a document."""
+    return hashlib.blake2b(msgspec.json.encode(shared), digest_size=8).hexdigest()
 
 
 def hashed_split(unit: str, settings: Settings, without: Collection[Split] = ()) -> Split:
