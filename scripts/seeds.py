@@ -69,7 +69,11 @@ def seeds_cli(
                     progress=progress,
                 )
                 for split in ("dev", "test"):
-                    texts = ((doc.key, count_against(doc, doc, labels)) for docs in tables.docs(split) for doc in docs)
+                    texts = (
+                        (doc.key, count_against(doc, doc, labels))
+                        for docs in tables._replace(split=split).docs()
+                        for doc in docs
+                    )
                     counts.append(make_table(split, one, labels, texts))
             every = pa.concat_tables(counts).unify_dictionaries()
             parquet.write_table(every, table_file)

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 import pyarrow.compute as pc
 
 from labelwise.compare.revisions import Revision
+from labelwise.evaluate.tables import Tables
 
 COLUMNS = ["key", "doc", "kind", "cause", "before", "after"]
 COLUMNS += [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label", "text")]
@@ -32,9 +33,9 @@ def changed_spans(baseline: Revision, other: Revision, *, dev: bool = False) -> 
 
     dev (bool): on dev, for error analysis; empty without an evaluation on dev.
     """
-    splits = ["dev" if dev else revision.metrics.split for revision in (baseline, other)]
-    (gold, wrong), (gold_now, wrong_now) = map(_read, (baseline, other), splits)
-    texts = _keys(baseline, splits[0]) & _keys(other, splits[1])
+    before, now = (one.tables._replace(split="dev" if dev else one.metrics.split) for one in (baseline, other))
+    (gold, wrong), (gold_now, wrong_now) = map(_read, (before, now))
+    texts = _keys(before) & _keys(now)
     changes: list[ChangedSpan] = []
     for change, mistakes, others in (("fixed", wrong, wrong_now), ("new", wrong_now, wrong)):
         for place, row in mistakes.items():
@@ -44,12 +45,12 @@ def changed_spans(baseline: Revision, other: Revision, *, dev: bool = False) -> 
     return sorted(changes, key=lambda span: (span.label, span.change != "new", span.words, span.text))
 
 
-def _keys(revision: Revision, split: str) -> set[str]:
-    return {key for texts, _ in revision.tables.groups(("key",), (), split) for key in texts["key"].to_pylist()}
+def _keys(tables: Tables) -> set[str]:
+    return {key for texts, _ in tables.groups(("key",), ()) for key in texts["key"].to_pylist()}
 
 
-def _read(revision: Revision, split: str) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
-    rows = revision.tables.read_pairs(COLUMNS, split, pc.field("kind") != "unscored").to_pylist()
+def _read(tables: Tables) -> tuple[set[tuple[Any, ...]], dict[tuple[Any, ...], dict[str, Any]]]:
+    rows = tables.read_pairs(COLUMNS, pc.field("kind") != "unscored").to_pylist()
     gold = {_place(row, "gold") for row in rows if row["gold_label"]}
     wrong = [row for row in rows if row["kind"] not in ("right", "nested")]
     return gold, {_place(row, "gold" if row["gold_label"] else "predicted"): row for row in wrong}

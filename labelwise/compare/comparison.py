@@ -160,10 +160,8 @@ def _compare_split(
     two revisions have the same weights, only the first trainings are compared.
     """
     names = [revision.name for revision in revisions]
-    docs = [
-        {doc.key: doc for group in revision.tables.docs(split) for doc in group}
-        for revision, split in zip(revisions, splits, strict=True)
-    ]
+    tables = [one.tables._replace(split=split) for one, split in zip(revisions, splits, strict=True)]
+    docs = [{doc.key: doc for group in one.docs() for doc in group} for one in tables]
     keys = sorted(set.intersection(*map(set, docs)))
     if not keys:
         return None
@@ -178,7 +176,7 @@ def _compare_split(
     counts = [first[:, n] if seeds is None or not means else seeds for n, seeds in enumerate(every)]
     f = [f_scores((first[:, n] if seeds is None else seeds).sum(0)) for n, seeds in enumerate(every)]
     runs = pool_runs(f, [table.shape[1] for table in counts], same)
-    last = revisions[-1].tables.read_units(splits[-1])
+    last = tables[-1].read_units()
     unit_of = dict(zip(last["key"].to_pylist(), last["unit"].to_pylist(), strict=True))
     units = np.unique([unit_of[key] for key in keys], return_inverse=True)[1]
     counts = [sum_by_unit(table, units) for table in counts]

@@ -114,7 +114,7 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
     tables, copied = Tables.of(Path("training") / pipeline), Tables.of(into)
     into.mkdir(parents=True, exist_ok=True)
     try:
-        for file, copy in zip(tables, copied, strict=True):
+        for file, copy in zip(tables.files, copied.files, strict=True):
             copy.write_bytes(files.read_bytes(folder + file.as_posix()))
     except (OSError, DvcException) as error:
         raise InputError(

@@ -28,11 +28,6 @@ class TrainCurve(msgspec.Struct, kw_only=True):
     micro: ComparedScores
     labels: dict[str, ComparedScores]
 
-    @property
-    def gain(self) -> Change:
-        """Return the gain of the last doubling."""
-        return self.micro.changes[ALL]
-
     def gains(self) -> list[tuple[str, Change]]:
         """List the labels with an interval above 0, the largest gain first."""
         sure = [(label, row.changes[ALL]) for label, row in self.labels.items() if row.changes[ALL].significant]
@@ -44,7 +39,7 @@ class TrainCurve(msgspec.Struct, kw_only=True):
     def describe(self) -> str:
         """Describe the expected gain from doubling the texts."""
         half, now = (self.micro.f[share] for share in (HALF, ALL))
-        gain = self.gain
+        gain = self.micro.changes[ALL]
         if half is None or now is None or gain.low is None or gain.high is None:
             return "The gain from doubling the texts isn't known: too few dev texts have spans"
         doubled = f"the last doubling took it from {half:.3f} to {now:.3f}, one training each"

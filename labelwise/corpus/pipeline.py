@@ -114,15 +114,16 @@ def check_tokens(nlp: Language, split: Path, remedy: str) -> None:
 
 def gpu_of(config: Path) -> int:
     """Return the GPU of a config: 0 if it names a GPU allocator, else -1, the CPU."""
-    return 0 if _read(config, "training", "gpu_allocator") else -1
+    return 0 if read_value(config, "training", "gpu_allocator") else -1
 
 
 def corpus_of(config: Path) -> Path:
     """Return the corpus folder of a config's paths: the merge's, or a student's."""
-    return Path(_read(config, "paths", "corpus") or "corpus")
+    return Path(read_value(config, "paths", "corpus") or "corpus")
 
 
-def _read(config: Path, block: str, key: str) -> Any:
+def read_value(config: Path, block: str, key: str) -> Any:
+    """Read a value of a config; None if it can't be read."""
     try:
         return load_config(config, interpolate=True)[block][key] if config.is_file() else None
     except (Error, KeyError, ValueError):

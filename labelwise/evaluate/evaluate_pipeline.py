@@ -80,7 +80,8 @@ def evaluate_pipeline(
     model, split = Path(model), Path(split)
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
         tables_folder = Path(tables or folder)
-        outputs = [Path(predictions) if predictions else None, tables_folder / GROUPS_FILE, *Tables.of(tables_folder)]
+        outputs = [Path(predictions) if predictions else None, tables_folder / GROUPS_FILE]
+        outputs += Tables.of(tables_folder).files
         with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (
             scores,
             predicted_file,
@@ -127,7 +128,7 @@ def evaluate_pipeline(
             on_split.predictions_digest = written.digest()
             on_split.pipeline_digest, on_split.labelwise = digest, __version__
             on_split.excluded_labels = [label for label in manifest.labels if label in excluded_labels]
-            divided = score_groups(written, labels, split.name)
+            divided = score_groups(written._replace(split=split.name), labels)
             on_split.groups = {by: scores for by, scores in divided.items() if by == DATASET}
             groups.write_bytes(msgspec.json.format(msgspec.json.encode(divided)) + b"\n")
             weights = {name: one for name, one in digests.items() if Path(name).name == "model"}
@@ -140,8 +141,9 @@ def measure_split(
     tables: Tables, split: Path, labels: Sequence[str], unit: str, points: Points, *, seen_known: bool
 ) -> Metrics:
     """Compute the metrics of a split, with digests of its texts and gold; see `measure`."""
-    metrics = measure(tables, labels, split.name, seen_known=seen_known, unit=unit)
-    metrics.aimed = score_goals(tables, points, split.name) if points else msgspec.UNSET
+    tables = tables._replace(split=split.name)
+    metrics = measure(tables, labels, seen_known=seen_known, unit=unit)
+    metrics.aimed = score_goals(tables, points) if points else msgspec.UNSET
     metrics.texts_digest = read_split(split).digest
     metrics.split_digest = digest_splits(split.resolve().parent, [split.resolve().name])
     return metrics

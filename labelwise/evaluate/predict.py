@@ -86,36 +86,15 @@ def predict_texts(
     check_outside(inputs, out)
     check_workers(workers, gpu_id)
     use_gpu(gpu_id)
-    texts = read_raw_texts(inputs)
-    parts = iter(lambda: list(islice(texts, PART)), [])
+    raws, texts = read_raw_texts(inputs), 0
     model, out, digest = model.absolute(), out.absolute(), digest_folder(model)
-    return _predict(model, digest, parts, out, workers, gpu_id, inputs)
-
-
-def check_outside(inputs: Sequence[Path], out: Path) -> None:
-    """Refuse an output in a folder of inputs: the next run would predict it, too."""
-    for path in inputs:
-        if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
-            raise InputError(f"{printable(out)}: it is among the texts of {printable(path)}; write elsewhere")
-
-
-def _predict(
-    model: Path,
-    digest: str,
-    parts: Iterable[list[RawText]],
-    out: Path,
-    workers: int,
-    gpu_id: int,
-    inputs: Sequence[Path],
-) -> Iterator[Done]:
     hold_pipeline(model, digest)
-    texts = 0
     with (
         atomic(out) as [path],
         path.open("wb") as file,
         open_workers(workers, path.parent if gpu_id < 0 else None) as map_jobs,
     ):
-        jobs = (PredictJob(model, digest, part) for part in parts)
+        jobs = (PredictJob(model, digest, part) for part in iter(lambda: list(islice(raws, PART)), []))
         part_file = path.with_name(f"parts-of-{path.name}") / PART_FILE
         for done in map_apart(map_jobs, predict_part, jobs, part_file.parent):
             with part_file.open("rb") as lines:
@@ -126,6 +105,13 @@ def _predict(
         if not texts:
             names = ", ".join(map(printable, inputs))
             raise InputError(f"{names}: no .txt or .jsonl file with a text that can be used; put some there")
+
+
+def check_outside(inputs: Sequence[Path], out: Path) -> None:
+    """Refuse an output in a folder of inputs: the next run would predict it, too."""
+    for path in inputs:
+        if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+            raise InputError(f"{printable(out)}: it is among the texts of {printable(path)}; write elsewhere")
 
 
 def predict_part(job: PredictJob, folder: Path) -> Done:

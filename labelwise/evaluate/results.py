@@ -60,7 +60,7 @@ def load_results(root: Path, pipeline: str) -> Results:
     if metrics.all_gold.labels and not metrics.mistakes:
         raise InputError(f"{file}: it has no `mistakes`, so an earlier version wrote it; {evaluate}")
     tables = Tables.of(root / "training" / pipeline)
-    pulled = all(file.is_file() for file in tables)
+    pulled = all(file.is_file() for file in tables.files)
     if pulled and metrics.predictions_digest != tables.digest():
         raise InputError(f"{tables.pairs}: not the pairs that the scores were computed from; {evaluate}")
     groups = _read_json(tables.texts.with_name(GROUPS_FILE), Groups, evaluate) if pulled else None

@@ -8,6 +8,7 @@ spaCy's scorer ignores predictions on missing values, but counts gold there, whi
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from math import isnan
 
 import numpy as np
@@ -32,38 +33,36 @@ from spacy_per_label.calibrate import BINS, error_of_bins, sum_bins
 GROUPS = 20  # values of a key to score: those with the most texts
 
 
-def measure(
-    tables: Tables, labels: Sequence[str], split: str = "", *, seen_known: bool = False, unit: str = "document"
-) -> Metrics:
-    """Compute the metrics of labels on a split; equal tables have equal metrics.
+def measure(tables: Tables, labels: Sequence[str], *, seen_known: bool = False, unit: str = "document") -> Metrics:
+    """Compute the metrics of labels on the tables' split; equal tables have equal metrics.
 
     seen_known (bool): the pipeline's training texts are known.
     """
     total, seen = (np.zeros((len(labels), 3), int) for _ in range(2))
     texts = seen_texts = 0
-    for counts, was_seen in count_texts(tables, labels, split):
+    for counts, was_seen in count_texts(tables, labels):
         texts, seen_texts = texts + len(counts), seen_texts + int(was_seen.sum())
         total += counts.sum(0)
         seen += counts[was_seen].sum(0)
-    units = number_units(tables, split)
-    texts_counts = (counts for counts, _ in count_texts(tables, labels, split))
+    units = number_units(tables)
+    texts_counts = (counts for counts, _ in count_texts(tables, labels))
     return Metrics(
         texts=texts,
         all_gold=score_with_intervals(total, texts_counts, units, labels),
-        all_spans=score_all_spans(tables, labels, units, split),
-        calibration_error=measure_calibration(tables, split),
+        all_spans=score_all_spans(tables, labels, units),
+        calibration_error=measure_calibration(tables),
         unscored=sum(
-            pc.sum(pc.equal(pairs["kind"], "unscored")).as_py() or 0 for _, pairs in tables.groups((), ["kind"], split)
+            pc.sum(pc.equal(pairs["kind"], "unscored")).as_py() or 0 for _, pairs in tables.groups((), ["kind"])
         ),
-        mistakes=count_mistakes(tables, labels, split),
+        mistakes=count_mistakes(tables, labels),
         unit=unit if len(np.unique(units)) < texts else "text",
         seen=Seen(seen_texts, prf(*(total - seen).sum(0).tolist()).f) if seen_known else None,
-        split=split,
+        split=tables.split,
     )
 
 
-def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Aimed]:
-    """Compute the results of labels with goals on a split."""
+def score_goals(tables: Tables, points: Points) -> dict[str, Aimed]:
+    """Compute the results of labels with goals."""
     labels = list(points)
     column = np.array([2 if point["figure"] == "recall" else 1 for point in points.values()])
 
@@ -72,9 +71,9 @@ def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Ai
         shares = np.divide(counts[..., 0], of, out=np.full(of.shape, np.nan), where=of > 0)
         return np.concatenate([shares, np.full((*of.shape[:-1], 2), np.nan)], -1)
 
-    counts = np.concatenate([block for block, _ in count_texts(tables, labels, split)])
+    counts = np.concatenate([block for block, _ in count_texts(tables, labels)])
     jackknife = Jackknife(counts.sum(0), share)
-    jackknife.add(sum_by_unit(counts, number_units(tables, split)))
+    jackknife.add(sum_by_unit(counts, number_units(tables)))
     results = {}
     rows = zip(jackknife.value.tolist(), *jackknife.interval(within=True).tolist(), jackknife.docs, strict=True)
     for label, at, (value, *between, docs), row in zip(labels, column, rows, jackknife.total.tolist(), strict=False):
@@ -88,12 +87,16 @@ def score_goals(tables: Tables, points: Points, split: str = "") -> dict[str, Ai
     return results
 
 
-def count_texts(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def count_texts(
+    tables: Tables, labels: Sequence[str], *, overlapping: bool = False
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Count each text's spans, for BLOCK texts at once.
 
+    overlapping (bool): see `Tables.docs`.
     YIELDS (tuple): right, predicted and gold spans, shape (texts, labels, 3); which texts were trained on.
     """
-    for docs, (texts, _) in zip(tables.docs(split), tables.groups(("seen",), (), split), strict=True):
+    of_texts = tables.groups(("seen",), ())
+    for docs, (texts, _) in zip(tables.docs(overlapping=overlapping), of_texts, strict=True):
         spans = ((doc.scored(doc.gold), doc.scored(doc.predicted)) for doc in docs)
         counts = np.stack([count_spans(*both, labels) for both in spans])
         seen = texts["seen"].fill_null(False).to_numpy()
@@ -101,27 +104,27 @@ def count_texts(tables: Tables, labels: Sequence[str], split: str = "") -> Itera
             yield counts[start : start + BLOCK], seen[start : start + BLOCK]
 
 
-def number_units(tables: Tables, split: str = "") -> np.ndarray:
-    """Number the units of a split's texts, by their first texts."""
-    return tables.read_units(split)["unit"].combine_chunks().dictionary_encode().indices.to_numpy()
+def number_units(tables: Tables) -> np.ndarray:
+    """Number the units of the texts, by their first texts."""
+    return tables.read_units()["unit"].combine_chunks().dictionary_encode().indices.to_numpy()
 
 
-def score_groups(tables: Tables, labels: Sequence[str], split: str = "") -> Groups:
+def score_groups(tables: Tables, labels: Sequence[str]) -> Groups:
     """Compute F1 of all spans, by key and value, for the GROUPS values with the most texts.
 
     A text may be in several groups of a key, or in none.
     """
     members: dict[tuple[str, str], list[int]] = {}
     texts = 0
-    for group, _ in tables.groups(("groups",), (), split):
+    for group, _ in tables.groups(("groups",), ()):
         for text, row in enumerate(group["groups"].to_pylist(), texts):
             for one in row:
                 members.setdefault((one["by"], one["value"]), []).append(text)
         texts += len(group)
     if not members:
         return {}
-    counts = np.concatenate([block.sum(1, keepdims=True) for block, _ in count_texts(tables, labels, split)])
-    units = number_units(tables, split)
+    counts = np.concatenate([block.sum(1, keepdims=True) for block, _ in count_texts(tables, labels)])
+    units = number_units(tables)
     groups: Groups = {}
     for (by, value), numbers_of_texts in sorted(
         members.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])
@@ -179,13 +182,13 @@ def intervals(jackknife: Jackknife) -> list[tuple[float | None, float | None]]:
     return bounds
 
 
-def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> dict[str, Mistakes]:
+def count_mistakes(tables: Tables, labels: Sequence[str]) -> dict[str, Mistakes]:
     """Count each label's pairs, by kind."""
     names = ["kind", "cause", "gold_label", "predicted_label"]
     mistakes = {label: Mistakes() for label in labels}
     counts = (
         row
-        for _, pairs in tables.groups((), names, split)
+        for _, pairs in tables.groups((), names)
         for row in pairs.group_by(names, use_threads=False).aggregate([([], "count_all")]).to_pylist()
         if row["kind"] != "nested" or row["gold_label"]
     )
@@ -202,39 +205,22 @@ def count_mistakes(tables: Tables, labels: Sequence[str], split: str = "") -> di
     return mistakes
 
 
-def score_all_spans(tables: Tables, labels: Sequence[str], units: np.ndarray, split: str = "") -> AllScores | None:
+def score_all_spans(tables: Tables, labels: Sequence[str], units: np.ndarray) -> AllScores | None:
     """Score all spans of a per-label recognizer, which may overlap; None without overlapping gold."""
-    if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), (), split)):
+    if not any(pc.any(texts["overlaps"]).as_py() for texts, _ in tables.groups(("overlaps",), ())):
         return None
     both = ["probability", "gold_probability"]
-    if not any(pairs[name].null_count < len(pairs) for _, pairs in tables.groups((), both, split) for name in both):
+    if not any(pairs[name].null_count < len(pairs) for _, pairs in tables.groups((), both) for name in both):
         return None
-    total = sum((counts.sum(0) for counts in count_all_spans(tables, labels, split)), np.zeros((len(labels), 3), int))
-    return score_with_intervals(total, count_all_spans(tables, labels, split), units, labels)
+    count = partial(count_texts, tables, labels, overlapping=True)
+    total = sum((counts.sum(0) for counts, _ in count()), np.zeros((len(labels), 3), int))
+    return score_with_intervals(total, (counts for counts, _ in count()), units, labels)
 
 
-def count_all_spans(tables: Tables, labels: Sequence[str], split: str = "") -> Iterator[np.ndarray]:
-    """Count each text's spans, also overlapping ones, for BLOCK texts at once, as `count_texts` does."""
-    names = ("key", "kind", "gold_label", "predicted_label", "gold_probability")
-    for texts, pairs in tables.groups(("key",), names, split):
-        kinds, predicted_gold = pairs["kind"].cast(pa.string()), pairs["gold_probability"].is_valid().to_numpy()
-        right, unscored = (pc.equal(kinds, kind).to_numpy() for kind in ("right", "unscored"))
-        text = numbers(pairs["key"], texts["key"].to_pylist())
-        gold, predicted = (numbers(pairs[side], labels) for side in ("gold_label", "predicted_label"))
-        counts = np.zeros((len(texts), len(labels), 3), int)
-        nested = gold, predicted_gold & ~right & (gold >= 0)  # gold that was found, though no entity
-        entities = predicted, ~unscored & (predicted >= 0)
-        columns = (0, gold, predicted_gold & (gold >= 0)), (1, *entities), (1, *nested), (2, gold, gold >= 0)
-        for column, label, chosen in columns:
-            np.add.at(counts[:, :, column], (text[chosen], label[chosen]), 1)
-        for start in range(0, len(texts), BLOCK):
-            yield counts[start : start + BLOCK]
-
-
-def measure_calibration(tables: Tables, split: str = "") -> float | None:
+def measure_calibration(tables: Tables) -> float | None:
     """Compute the calibration error of all predicted spans that can be scored."""
     sums = np.zeros((3, BINS))
-    for _, pairs in tables.groups(["key"], ["kind", "probability", "gold_probability"], split):
+    for _, pairs in tables.groups(["key"], ["kind", "probability", "gold_probability"]):
         kinds = pairs["kind"].cast("string")
         right, scored = (np.asarray(mask) for mask in (pc.equal(kinds, "right"), pc.not_equal(kinds, "unscored")))
         probabilities, gold = (np.asarray(pairs[name].cast("float64")) for name in ("probability", "gold_probability"))

@@ -2,7 +2,7 @@
 
 `texts.parquet` has a row for each scored text. `pairs.parquet` has a row for each pair of gold and predicted span, or
 an unpaired span; see `pairs`. Both are sorted by key, in row groups of the same GROUP texts. dev comes before test, and
-no row group has texts of both. Readers name the split, or "" for the only one.
+no row group has texts of both.
 
 A prediction in a text that isn't annotated for its label is "unscored". A per-label recognizer also predicts
 overlapping spans: unless they are entities or gold, they are "nested", and so is predicted gold that overlaps other
@@ -97,73 +97,84 @@ class Rows(NamedTuple):
     @classmethod
     def read(cls, folder: Path, columns: Sequence[str] | None = None) -> "Rows":
         """Read the rows from a folder; of pairs, some columns or all."""
-        texts, pairs = (parquet.ParquetFile(file) for file in Tables.of(folder))
+        texts, pairs = (parquet.ParquetFile(file) for file in Tables.of(folder).files)
         return cls(texts.read(), pairs.read(columns and [*columns]))
 
     def write(self, folder: Path) -> None:
         """Write the rows to a folder."""
-        for rows, file in zip(self, Tables.of(folder), strict=True):
+        for rows, file in zip(self, Tables.of(folder).files, strict=True):
             parquet.write_table(rows, file)
 
 
 class Tables(NamedTuple):
-    """The files of the two tables."""
+    """The files of the two tables, and the split to read; "" for the only one."""
 
     texts: Path
     pairs: Path
+    split: str = ""
 
     @classmethod
     def of(cls, folder: Path) -> "Tables":
         """Return the tables in a folder."""
         return cls(folder / "texts.parquet", folder / "pairs.parquet")
 
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """Return both files."""
+        return self.texts, self.pairs
+
     def digest(self) -> str:
         """Digest both files, to name the tables in metrics."""
         digest = hashlib.blake2b(digest_size=8)
-        for file in self:
+        for file in self.files:
             with file.open("rb") as opened:
                 hashlib.file_digest(opened, lambda: digest)
         return digest.hexdigest()
 
-    def groups(
-        self, texts: Sequence[str], pairs: Sequence[str], split: str = ""
-    ) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Yield columns of both tables, for GROUP texts of a split at once.
+    def groups(self, texts: Sequence[str], pairs: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Yield columns of both tables, for GROUP texts of the split at once.
 
         RAISES (InputError): if a file is malformed.
         """
-        first, second = (_open(file) for file in self)
+        first, second = map(_open, self.files)
         for number in range(first.num_row_groups):
-            if split in ("", first.read_row_group(number, ["split"])["split"][0].as_py()):
+            if self.split in ("", first.read_row_group(number, ["split"])["split"][0].as_py()):
                 yield first.read_row_group(number, [*texts]), second.read_row_group(number, [*pairs])
 
-    def docs(self, split: str = "") -> Iterator[list[PredictedDoc]]:
-        """Yield the spans of a split's texts, without the text, in lists of GROUP texts; see `groups`."""
-        columns = [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
-        for texts, pairs in self.groups(("key", "partial", "unknown", "rejected"), ("key", "kind", *columns), split):
+    def docs(self, *, overlapping: bool = False) -> Iterator[list[PredictedDoc]]:
+        """Yield the spans of the split's texts, without the text, in lists of GROUP texts; see `groups`.
+
+        overlapping (bool): predicted are all spans of a per-label recognizer, which may overlap, instead of entities.
+        """
+        columns = ["key", "kind", "gold_probability"]
+        columns += [f"{side}_{name}" for side in ("gold", "predicted") for name in ("start", "end", "label")]
+        for texts, pairs in self.groups(("key", "partial", "unknown", "rejected"), columns):
             docs: dict[str, PredictedDoc] = {}
             for row in texts.to_pylist():
                 uncovered = dict.fromkeys(row["partial"], "partial") | dict.fromkeys(row["unknown"], "none")
                 rejected = [(span["start"], span["end"], span["label"]) for span in row["rejected"]]
                 docs[row["key"]] = PredictedDoc(row["key"], "", [], [], rejected, uncovered)
-            for key, kind, *spans in zip(*(pairs[name].to_pylist() for name in ("key", "kind", *columns)), strict=True):
-                if spans[2]:
-                    docs[key].gold.append((spans[0], spans[1], spans[2]))
-                if spans[5] and kind != "nested":
-                    docs[key].predicted.append((spans[3], spans[4], spans[5]))
+            for key, kind, found, *spans in zip(*(pairs[name].to_pylist() for name in columns), strict=True):
+                gold, predicted = (spans[0], spans[1], spans[2]), (spans[3], spans[4], spans[5])
+                if gold[2]:
+                    docs[key].gold.append(gold)
+                if predicted[2] and (overlapping or kind != "nested"):
+                    docs[key].predicted.append(predicted)
+                if overlapping and gold[2] and found is not None:  # gold that may be no entity
+                    docs[key].predicted.append(gold)
             yield [*docs.values()]
 
-    def read_units(self, split: str = "") -> pa.Table:
-        """Read key and unit of a split's texts; of an earlier version's tables, the key for both."""
+    def read_units(self) -> pa.Table:
+        """Read key and unit of the split's texts; of an earlier version's tables, the key for both."""
         texts = _open(self.texts).read(["key", "unit", "split"])
-        texts = texts.filter(pc.equal(texts["split"].cast(pa.string()), split)) if split else texts
+        texts = texts.filter(pc.equal(texts["split"].cast(pa.string()), self.split)) if self.split else texts
         return texts if "unit" in texts.column_names else texts.append_column("unit", texts["key"])
 
-    def read_pairs(self, columns: Sequence[str], split: str = "", rows: Any = None) -> pa.Table:
-        """Read columns of a split's pairs, filtered by a pyarrow expression if given."""
+    def read_pairs(self, columns: Sequence[str], rows: Any = None) -> pa.Table:
+        """Read columns of the split's pairs, filtered by a pyarrow expression if given."""
         _open(self.pairs)
-        if split:
-            rows = (pc.field("split") == split) & (pc.scalar(True) if rows is None else rows)
+        if self.split:
+            rows = (pc.field("split") == self.split) & (pc.scalar(True) if rows is None else rows)
         table = parquet.read_table(self.pairs, columns=[*columns], filters=rows)
         return table.unify_dictionaries()  # each row group has its own
 

@@ -170,17 +170,13 @@ def advise(
         rows = [(row, step if row.unscored else every) for row, step in rows]
     else:
         rows = _share_pairs(rows)
-        why, tasks = _choose_tasks(metrics, rows, pipeline, sample, unanswered, in_full=may_annotate_in_full(merge))
+        in_full = len(merge.labels) > 1 and merge.texts["train"] > merge.partly["train"]  # as some text is
+        why, tasks = _choose_tasks(metrics, rows, pipeline, sample, unanswered, in_full=in_full)
         few = pipeline == "cpu" and "small" not in tried and 0 < merge.texts["train"] < MIN_CPU_TEXTS
         tasks[:0] = [TRY_SMALL] if few and tasks[0].command == PREDICT else []
         del tasks[MAX_TASKS:]
     warned = list(warnings(metrics, checks, unanswered))
     return Advice(format_f(metrics), describe_verdicts(ranked), why, tasks, rows, warned, bool(blocked))
-
-
-def may_annotate_in_full(merge: Ledger) -> bool:
-    """Return whether some text of train is complete for all of several labels."""
-    return len(merge.labels) > 1 and merge.texts["train"] > merge.partly["train"]
 
 
 def describe_verdicts(rows: Sequence[RankedLabel]) -> str:

@@ -54,10 +54,10 @@ def draw_chart(title: str, along: Sequence[int], f: Sequence[float], unit: str) 
     return Chart(title, points, f"{low:.1f}", f"{high:.1f}", f"{max(along):,} {unit}")
 
 
-def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
+def list_tradeoffs(tables: Tables, metrics: Metrics) -> list[Chart]:
     """Chart precision by recall of labels with goals."""
     columns = ["kind", "gold_label", "predicted_label", "probability", "gold_probability"]
-    pairs = tables.read_pairs(columns, split, pc.field("kind") != "unscored") if metrics.goals else pa.table({})
+    pairs = tables.read_pairs(columns, pc.field("kind") != "unscored") if metrics.goals else pa.table({})
     spans_of: dict[str, list[tuple[float, bool]]] = {label: [] for label in metrics.goals}
     gold = Counter[str]()
     for row in pairs.to_pylist():
@@ -76,9 +76,8 @@ def list_tradeoffs(tables: Tables, metrics: Metrics, split: str) -> list[Chart]:
             at = np.unique(np.linspace(1, len(ranked), TRADEOFF).astype(int)) - 1
             recall, precision = ranked[at] / gold[label], ranked[at] / (at + 1)
             points = list(zip((100 * recall).tolist(), (100 - 100 * precision).tolist(), strict=True))
+            drawn = "precision by recall, from the most probable span to all found"
             aimed = f"the goal is {metrics.goals[label].figure} {metrics.goals[label].goal}"
-            title = (
-                f"{label} on {split or 'test'}: precision by recall, from the most probable span to all found; {aimed}"
-            )
+            title = f"{label} on {tables.split or 'test'}: {drawn}; {aimed}"
             charts.append(Chart(title, points, "0", "1", "recall 1"))
     return charts

@@ -9,7 +9,6 @@ import hashlib
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from configparser import ConfigParser, Error
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -33,15 +32,25 @@ from labelwise.corpus.answers import read_answers
 from labelwise.corpus.import_checks import ImportCheck, read_checks
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import is_corpus
+from labelwise.corpus.pipeline import read_value
 from labelwise.evaluate.ranking import DEFAULT_TARGET_F1, MAX_BORDERLINE, MIN_TEST_SPANS, RankedLabel, group_by_verdict
-from labelwise.evaluate.results import Results, load_results
+from labelwise.evaluate.results import load_results
 from labelwise.evaluate.scores import Metrics
 from labelwise.evaluate.tables import Tables
 from labelwise.merge.checks import KINDS as CHECKS
 from labelwise.report.advice import PREDICT, UNKNOWN, Advice, Steps, advise
 from labelwise.report.annotators import read_annotators
 from labelwise.report.charts import list_charts, list_tradeoffs
-from labelwise.report.forecasts import FOLDER, Changes, Forecast, forecast, measure_seconds, say_hours, update_forecasts
+from labelwise.report.forecasts import (
+    FOLDER,
+    Changes,
+    Forecast,
+    forecast,
+    measure_seconds,
+    say_hours,
+    score_of,
+    update_forecasts,
+)
 from labelwise.report.mistakes import KINDS, REASONS, describe_pairs, divide, divide_missed
 from labelwise.report.review_queue import ReviewQueue, read_review_queue
 from labelwise.report.unanswered import find_unanswered
@@ -99,7 +108,7 @@ def write_report(
         sample=0 if estimate else sample,
         shares=estimate.shares if estimate else UNKNOWN,
         steps=read_steps(root, pipeline),
-        unanswered=find_unanswered(tables, corpus, metrics.split) if tables else None,
+        unanswered=find_unanswered(tables._replace(split=metrics.split), corpus) if tables else None,
         tried=[file.stem for file in (root / "metrics").glob("*.json")],
     )
     learning = read_train_curve(root / CURVE, metrics.pipeline_digest)
@@ -113,10 +122,11 @@ def write_report(
         file, common = root / FOLDER / f"{pipeline}.jsonl", baseline.common if baseline else {}
         written = update_forecasts(file, list(filter(None, forecasts)), metrics, results.merge, common)
     split, learned = metrics.to_learn
-    read = split if metrics.split else ""  # tables of 0.3.0 have one split
-    cards = list_cards(advice, results, queue, baseline, read, people=annotators)
+    if tables and metrics.split:  # tables of 0.3.0 have one split
+        tables = tables._replace(split=split)
+    cards = list_cards(advice, metrics, tables, queue, baseline, people=annotators)
     name_texts(cards["mistakes"], cards["changed"], corpus, pipeline)
-    tradeoffs = list_tradeoffs(tables, metrics, read) if tables else []
+    tradeoffs = list_tradeoffs(tables, metrics) if tables else []
     template = make_environment().get_template("report.html.jinja")
     page = template.render(
         results._asdict(),
@@ -142,7 +152,7 @@ def write_report(
         people=read_annotators(corpus) if annotators else [],
         learning=learning,
         charts=[*list_charts(results.curve, learning), *tradeoffs],
-        texts_per_100=count_texts_per_100(tables, read) if tables else {},
+        texts_per_100=count_texts_per_100(tables) if tables else {},
     )
     content = page.encode()
     with locked(out):  # a killed run's lock file goes, too
@@ -154,20 +164,23 @@ def write_report(
 
 
 def list_cards(
-    advice: Advice, results: Results, queue: ReviewQueue, baseline: Baseline | None, read: str, *, people: bool
+    advice: Advice,
+    metrics: Metrics,
+    tables: Tables | None,
+    queue: ReviewQueue,
+    baseline: Baseline | None,
+    *,
+    people: bool,
 ) -> dict[str, Any]:
-    """List what the page's script shows: cases, errors, and changes since the baseline.
-
-    read (str): name of the split in the tables.
-    """
+    """List what the page's script shows: cases, errors, and changes since the baseline."""
     cases = queue.choose({row.label: row.total for row, _ in advice.rows if row.verdict != "ready"})
     for answer in (answer for case in cases for answer in case["answers"].values() if not people):
         answer["annotator"] = ""
     return {
         "cases": cases,
-        "mistakes": list_mistakes(results.tables, read) if results.tables else [],
+        "mistakes": list_mistakes(tables) if tables else [],
         "gold": [row.label for row, _ in advice.rows if row.mistakes.gold],
-        "split": results.metrics.to_learn[0],
+        "split": metrics.to_learn[0],
         "baseline": baseline.name if baseline else "",
         "changed": list_changed(baseline.changed) if baseline else [],
         "kinds": {name: kind.name for name, kind in KINDS.items()},
@@ -198,20 +211,10 @@ def read_steps(root: Path, pipeline: str) -> Steps:
     """Read the steps of a project and of a pipeline's configs; refuse a malformed project.yml."""
     project, config = root / "project.yml", root / "configs" / f"{pipeline}.cfg"
     asked = read_section(project if project.is_file() else None, "vars", VarsSection, others=True).steps
-    most = read_number(config, "training", "max_steps")
-    least = read_number(config, "labelwise", "least_steps") if read_number(config, "labelwise", "epochs") else most
-    trained = read_number(root / "training" / pipeline / "model-best" / "config.cfg", "training", "max_steps")
+    most = read_value(config, "training", "max_steps") or 0
+    least = (read_value(config, "labelwise", "least_steps") or 0) if read_value(config, "labelwise", "epochs") else most
+    trained = read_value(root / "training" / pipeline / "model-best" / "config.cfg", "training", "max_steps") or 0
     return Steps(asked, min(least, most), most, trained)
-
-
-def read_number(config: Path, section: str, key: str) -> int:
-    """Read a number of a config; 0 if it can't be read."""
-    parser = ConfigParser(interpolation=None)
-    try:
-        parser.read(config, encoding="utf8")
-        return parser.getint(section, key, fallback=0)
-    except (Error, ValueError):
-        return 0
 
 
 def make_environment() -> Environment:
@@ -315,7 +318,7 @@ def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, baseline: Base
 
 def measure_change(row: RankedLabel, before: Metrics) -> float | None:
     """Compute a label's change of F1; None without both scores."""
-    old = before.shown(row.label, before.judging(row.label)).f if row.label in before.all_gold.labels else None
+    old = score_of(before, row.label)
     return None if old is None or row.scores.f is None else row.scores.f - old
 
 
@@ -349,10 +352,10 @@ def name_texts(
         row["text"] = names.get(row["text"], row["text"])
 
 
-def count_texts_per_100(tables: Tables, split: str) -> dict[str, float]:
+def count_texts_per_100(tables: Tables) -> dict[str, float]:
     """Estimate by label how many complete texts have 100 gold spans."""
     texts, elsewhere, spans = 0, Counter[str](), Counter[str]()
-    for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "gold_label"), split):
+    for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "gold_label")):
         uncovered = {row["key"]: {*row["partial"], *row["unknown"]} for row in group.to_pylist()}
         texts += len(uncovered)
         elsewhere.update(label for labels in uncovered.values() for label in labels)
@@ -380,12 +383,12 @@ def list_changed(changed: Sequence[ChangedSpan]) -> list[dict[str, Any]]:
     return [span._asdict() for span in first_of_each(changed, names, MAX_CHANGES)]
 
 
-def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
-    """List errors on a split, equal words once, most frequent first; of too many, the first of each label."""
+def list_mistakes(tables: Tables) -> list[dict[str, Any]]:
+    """List errors, equal words once, most frequent first; of too many, the first of each label."""
     names = ["kind", "gold_label", "predicted_label", "gold_text", "predicted_text"]
     places = [f"{side}_{end}" for side in ("gold", "predicted") for end in ("start", "end")]
     others = ["probability", "cause", "doc", "before", "after", "annotated", "unannotated", "otherwise", "other_label"]
-    rows = tables.read_pairs([*names, *places, *others, "key"], split, pc.field("kind").isin([*KINDS]))
+    rows = tables.read_pairs([*names, *places, *others, "key"], pc.field("kind").isin([*KINDS]))
     rows = rows.append_column("place", pa.array(range(len(rows))))
     groups = rows.group_by(names).aggregate([([], "count_all"), ("place", "min")])
     groups = groups.sort_by([("count_all", "descending"), ("place_min", "ascending")]).to_pylist()
@@ -395,7 +398,7 @@ def list_mistakes(tables: Tables, split: str) -> list[dict[str, Any]]:
     gold: dict[str, list[SpanKey]] = {}
     columns = ["key", "gold_start", "gold_end", "gold_label"]
     keys = pc.field("key").isin(pa.array([row["key"] for row in mistakes], pa.string()))
-    for row in tables.read_pairs(columns, split, keys & pc.field("gold_label").is_valid()).to_pylist():
+    for row in tables.read_pairs(columns, keys & pc.field("gold_label").is_valid()).to_pylist():
         gold.setdefault(row["key"], []).append((row["gold_start"], row["gold_end"], row["gold_label"]))
     for row, group in zip(mistakes, chosen, strict=True):
         about, other = ([row.pop(f"{side}_{end}") for end in ("start", "end")] for side in ("gold", "predicted"))

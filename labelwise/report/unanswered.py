@@ -42,16 +42,15 @@ class Unanswered(NamedTuple):
     places: Mapping[str, list[Place]]
 
 
-def find_unanswered(tables: Tables, corpus: Path, split: str) -> Unanswered:
+def find_unanswered(tables: Tables, corpus: Path) -> Unanswered:
     """Find unanswered texts in an evaluation's tables, row group by row group; the merge's tables have their places.
 
-    split (str): name of test in the tables; "" for the only split.
     corpus (Path): folder of the corpus; without one, texts are counted and not named.
     RAISES (InputError): if a table is malformed.
     """
     texts, unscored, total = Counter[str](), Counter[str](), 0
     first: dict[str, list[str]] = {}
-    for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "kind", "predicted_label"), split):
+    for group, pairs in tables.groups(("key", "partial", "unknown"), ("key", "kind", "predicted_label")):
         for name in ("partial", "unknown"):
             texts.update(pc.list_flatten(group[name]).to_pylist())
         rows = pairs.filter(pc.equal(pairs["kind"].cast(pa.string()), "unscored")).to_pylist()

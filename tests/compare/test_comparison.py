@@ -50,7 +50,7 @@ def make_results(revision, docs, labels=("A", "B"), *, dev=(), seeds=(), weights
         own = Tables.of(folder / "dev")
         write_rows(((doc, {}) for doc in dev), "dev", labels, own)
         tables = join(Tables.of(folder / "both"), own, tables)
-        metrics.dev = msgspec.convert(msgspec.to_builtins(measure(tables, labels, "dev")), SplitMetrics)
+        metrics.dev = msgspec.convert(msgspec.to_builtins(measure(tables._replace(split="dev"), labels)), SplitMetrics)
         metrics.split = "test"
     counts = [
         make_table(split, seed, labels, ((doc.key, count_against(doc, doc, labels)) for doc in some))
@@ -62,7 +62,7 @@ def make_results(revision, docs, labels=("A", "B"), *, dev=(), seeds=(), weights
 
 
 def join(both, *parts):
-    for files in zip(both, *parts, strict=True):
+    for files in zip(*(tables.files for tables in (both, *parts)), strict=True):
         opened = [parquet.ParquetFile(file) for file in files[1:]]
         with parquet.ParquetWriter(files[0], opened[0].schema_arrow) as writer:
             for table in opened:
@@ -195,7 +195,7 @@ def test_test_is_compared_and_spans_of_either_split_are_listed():
     for name, docs, dev in (("main", wrong, on_dev[:1]), ("branch", right, on_dev[1:])):
         tables = Tables.of(Path(mkdtemp(dir=FOLDER.name)))
         write_rows(((doc, {}) for doc in docs), "test", ["A", "B"], tables, dev=dev)
-        revisions.append(Revision(name, measure(tables, ["A", "B"], "test"), tables))
+        revisions.append(Revision(name, measure(tables._replace(split="test"), ["A", "B"]), tables))
     comparison = compare(revisions)
     assert (comparison.texts, comparison.micro.f, comparison.micro.support) == (1, {"main": 0.0, "branch": 1.0}, 1)
     assert [(change.change, change.text) for change in changed_spans(*revisions)] == [("fixed", "1")]

@@ -64,7 +64,7 @@ def test_each_seed_is_scored_as_an_evaluation_does_and_a_killed_command_goes_on(
         for split in ("dev", "test"):
             call(evaluate_cli, "tiny", "--model", model, "--split", f"corpus/{split}")
             found = json.loads((trained / "metrics/tiny.json").read_bytes())["all_gold"]
-            docs = [doc for docs in Tables.of(trained / "training/tiny").docs(split) for doc in docs]
+            docs = [doc for docs in Tables.of(trained / "training/tiny")._replace(split=split).docs() for doc in docs]
             counts = read_counts(table, "key", [doc.key for doc in docs], labels)[:, place]
             assert counts.tolist() == [count_against(doc, doc, labels).tolist() for doc in docs]
             assert scores["micro"][split][str(5 + place)] == pytest.approx(found["f"])

@@ -8,7 +8,7 @@ from labelwise.base.errors import InputError
 from labelwise.compare.train_curve import measure_curve, read_train_curve
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.tables import Tables
-from labelwise.train.config import read_settings, share_of
+from labelwise.train.config import fit_config, share_of
 from labelwise.train.training_config import TrainingConfig
 from scripts.train_curve import train_curve_cli
 from tests.conftest import Merging, call, task
@@ -45,8 +45,8 @@ def test_the_gain_is_that_of_the_last_doubling(tmp_path):
         share: pytest.approx(2 * (20 + n) / (20 + n + 40)) for share, n in (("half", 5), ("a quarter", 0), ("all", 15))
     }
     assert curve.micro.f == f
-    assert curve.gain.difference == pytest.approx(70 / 75 - 50 / 65)
-    assert curve.gain.low < curve.gain.difference < curve.gain.high
+    assert curve.micro.changes["all"].difference == pytest.approx(70 / 75 - 50 / 65)
+    assert curve.micro.changes["all"].low < curve.micro.changes["all"].difference < curve.micro.changes["all"].high
     assert [(label, round(gain.difference, 3)) for label, gain in curve.gains()] == [("A", round(30 / 35 - 10 / 25, 3))]
     assert curve.describe().startswith("Twice the training texts should add about 0.164 to F1 on dev (+0.")
     assert curve.describe().endswith("the last doubling took it from 0.769 to 0.933, one training each")
@@ -54,7 +54,7 @@ def test_the_gain_is_that_of_the_last_doubling(tmp_path):
 
 @pytest.mark.parametrize("units", [4, 5])
 def test_documents_are_the_units_of_dev(tmp_path, units):
-    change = curve_of(tmp_path, units=units, half=5, all=15).gain
+    change = curve_of(tmp_path, units=units, half=5, all=15).micro.changes["all"]
     assert (change.low is None) == (units < 5)
 
 
@@ -93,7 +93,7 @@ def test_a_share_of_train_has_the_batches_and_the_dropout_of_the_whole(more, exp
     half = share_of(whole, 20)
     assert half.limit == 20
     for one in (whole, half):
-        training = read_settings(one)["training"]
+        training = fit_config(one).settings["training"]
         assert (training["batcher"]["size"], training["dropout"]) == expected
     with pytest.raises(InputError, match="so a share of them would be empty"):
         share_of(whole, 0)

@@ -83,7 +83,7 @@ def test_dev_is_scored_beside_test_and_changes_nothing_of_it(ruler, demo_corpus,
         with chdir(folder):
             printed = call(evaluate_cli, "own", "--model", model, "--predictions", "predictions.jsonl", *options)
         found[name] = json.loads((folder / "metrics/own.json").read_text())
-        rows[name] = [read_table(file).to_pylist() for file in Tables.of(folder / TABLES)]
+        rows[name] = [read_table(file).to_pylist() for file in Tables.of(folder / TABLES).files]
         assert ("F1 on dev" in printed) == (name == "both")
     both, test, dev = found.values()
     assert {name for name in both if both[name] != test[name]} == {"predictions_digest", "dev"}

@@ -71,8 +71,8 @@ def write_results(
     tables.texts.parent.mkdir(parents=True, exist_ok=True)
     texts, more = ([(doc, dict.fromkeys(doc.gold, InTrain(*in_train))) for doc in some] for some in (docs, dev))
     write_rows(texts, "test", labels, tables, dev=more)
-    metrics = measure(tables, [*labels, "NEVER_SEEN"], "test", seen_known=True)
-    metrics.dev = measure(tables, [*labels, "NEVER_SEEN"], "dev") if dev else None
+    metrics = measure(tables._replace(split="test"), [*labels, "NEVER_SEEN"], seen_known=True)
+    metrics.dev = measure(tables._replace(split="dev"), [*labels, "NEVER_SEEN"]) if dev else None
     metrics.pipeline_digest = "89abcdef01234567"
     metrics.predictions_digest = tables.digest()
     write_json(root / "metrics" / f"{pipeline}.json", msgspec.to_builtins(metrics))
