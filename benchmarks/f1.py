@@ -35,7 +35,7 @@ from labelwise.corpus.annotation import GOLD, entities
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.pipeline import load_pipeline, predict_each
-from labelwise.train.config import read_settings
+from labelwise.train.config import fit_config
 from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 
@@ -114,7 +114,7 @@ class Task(NamedTuple):
             return recipe
         if config in TRANSFORMERS:
             return replace(recipe, max_steps=self.steps)
-        size = read_settings(recipe)["training"]["batcher"]["size"]
+        size = fit_config(recipe).settings["training"]["batcher"]["size"]
         return replace(recipe, overrides={**words, "training.max_steps": max(4, round(self.steps * WORDS / size))})
 
     def texts(self, split: str) -> list[StoredDoc]:

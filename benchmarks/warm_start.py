@@ -24,7 +24,7 @@ from benchmarks.measure import Cell, spread, write_result
 from benchmarks.public import Task, chance, merge_tasks, read_tasks
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.train import train_pipeline
-from labelwise.train.config import make_pipeline
+from labelwise.train.config import FittedConfig, make_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
 from spacy_per_label.targets import TAGS
 
@@ -81,8 +81,8 @@ def copy_weights(earlier: Language, nlp: Language) -> None:
 def train(corpus: Path, out: Path, seed: int, steps: int, earlier: Path | None = None) -> Scores:
     """Train `cpu`, from an earlier pipeline's weights or random ones; score dev and test."""
 
-    def make(config: TrainingConfig, settings: Any) -> Language:
-        nlp = make_pipeline(config, settings)
+    def make(fitted: FittedConfig) -> Language:
+        nlp = make_pipeline(fitted)
         if earlier:
             copy_weights(spacy.load(earlier), nlp)
         return nlp

@@ -15,7 +15,7 @@ from labelwise.corpus.manifest import read_manifest
 from labelwise.corpus.pipeline import corpus_of
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.tables import Tables
-from labelwise.train.config import read_settings, share_of
+from labelwise.train.config import fit_config, share_of
 from labelwise.train.steps import count_train
 from labelwise.train.train_pipeline import train_once
 from labelwise.train.training_config import TrainingConfig
@@ -42,7 +42,7 @@ def train_curve_cli(
             workers=choose_workers(workers),
             resume=True,
         )
-        every = count_train(corpus, read_settings(on_all))
+        every = count_train(corpus, fit_config(on_all).settings)
         texts = {HALF: every // 2, "a quarter": every // 4, ALL: every}
         recipes = {share: share_of(on_all, n) for share, n in texts.items() if share != ALL}  # before any is trained
         with atomic(out) as [path]:

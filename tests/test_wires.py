@@ -39,7 +39,7 @@ from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
 from labelwise.sources.brat import BratOptions
 from labelwise.train import train_pipeline as training_run
-from labelwise.train.config import read_settings
+from labelwise.train.config import fit_config
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.component import make_per_label
 from tests.compare.test_revisions import Repository
@@ -674,7 +674,7 @@ def pretend_gpu(patched: pytest.MonkeyPatch) -> None:
 
     def train(recipe: TrainingConfig, *args: Any, **options: Any) -> None:
         write(str(recipe.gpu_id))
-        Path("settings").write_text(read_settings(recipe).to_str())
+        Path("settings").write_text(fit_config(recipe).settings.to_str())
 
     patched.setattr("scripts.train.train_pipeline", train)
 

@@ -20,9 +20,10 @@ from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
 from labelwise.check.finding import Finding, finding_of, locate, rank
 from labelwise.check.findings import find_corrections
-from labelwise.check.folds import LOOKED_AT, Folds, ask_folds, read_checked
+from labelwise.check.folds import Folds, ask_folds, read_checked
 from labelwise.check.inconsistencies import Inconsistencies
 from labelwise.corpus.manifest import read_manifest, read_split, unchanged
+from labelwise.corpus.record import LEARNED
 from labelwise.corpus.surface_forms import SurfaceForms
 from labelwise.corpus.tables import read_groups
 
@@ -49,12 +50,12 @@ def check(
     labels, declared = manifest.labels, manifest.declared
     with atomic(out, folders=[out]) as [folder], unchanged(corpus):
         folder.mkdir()
-        total = sum(manifest.splits[split].texts for split in LOOKED_AT if split in manifest.splits)
+        total = sum(manifest.splits[split].texts for split in LEARNED if split in manifest.splits)
         forms, spans, inconsistencies = count_corpus(corpus, labels, progress, total)
         next(read_groups(corpus), None)  # an error if the tables are missing, before anything is trained
         texts, corrections, boundaries = 0, list[Finding](), list[Finding]()
         asked = ask_folds(folds, out, corpus, labels, tell, progress) if folds else None
-        for doc in asked or progress(read_checked(corpus, *LOOKED_AT), "compare", total):
+        for doc in asked or progress(read_checked(corpus, *LEARNED), "compare", total):
             texts += 1
             corrections += (
                 finding_of(doc, finding, labels) for finding in find_corrections(doc.stored, forms, doc.prediction)
@@ -75,11 +76,11 @@ def count_corpus(
     """Count surface forms, the spans of each label, and edges, in two passes."""
     forms, spans = SurfaceForms(labels), Counter[str]()
     inconsistencies = Inconsistencies(forms)
-    for doc in progress(read_checked(corpus, *LOOKED_AT), "count spans", total):
+    for doc in progress(read_checked(corpus, *LEARNED), "count spans", total):
         forms.look_for(doc.stored, forms.spans(doc.stored))
         forms.mark(doc.stored)
         spans.update(label for _, _, label, _ in doc.stored.annotation.gold)
-    for doc in progress(read_checked(corpus, *LOOKED_AT), "count words", total):
+    for doc in progress(read_checked(corpus, *LEARNED), "count words", total):
         forms.release(doc.stored)
         inconsistencies.count(doc.stored)
     return forms, spans, inconsistencies

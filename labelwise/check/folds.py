@@ -24,12 +24,11 @@ from labelwise.check.findings import CheckedDoc, OutOfFold
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import Split, partitions_of
 from labelwise.corpus.pipeline import load_pipeline, predict_batches
+from labelwise.corpus.record import LEARNED
 from labelwise.train.reader import fold_of
 from labelwise.train.train_pipeline import train_once
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.decode import decode
-
-LOOKED_AT: tuple[Split, ...] = ("train", "dev")
 
 
 class Folds(NamedTuple):
@@ -59,7 +58,7 @@ def ask_folds(
         trained_ones = map_jobs(partial(train_fold, fold_recipes(folds), pipelines, apart), range(folds.number))
         for fold, pipeline in enumerate(trained_ones):
             tell(f"Pipeline {fold + 1} of {folds.number} is trained")
-            docs = read_checked(corpus, *LOOKED_AT[: 1 if fold else 2], fold=fold, folds=folds.number)
+            docs = read_checked(corpus, *LEARNED[: 1 if fold else 2], fold=fold, folds=folds.number)
             yield from progress(add_predictions(load_pipeline(pipeline), docs, labels), f"ask pipeline {fold + 1}")
     remove(pipelines)
 

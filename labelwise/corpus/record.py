@@ -10,11 +10,11 @@ import msgspec
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import list_digests
-from labelwise.corpus.manifest import RawTexts, digest_merge, digest_splits, read_manifest
+from labelwise.corpus.manifest import RawTexts, Split, digest_merge, digest_splits, read_manifest
 
 RECORD = "trained.json"
 WEIGHTS = "ner/model"
-LEARNED = ("train", "dev")  # the splits that a training reads
+LEARNED: tuple[Split, ...] = ("train", "dev")  # the splits that a training reads
 
 
 def write_record(

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from thinc.api import Config, get_current_ops
+from thinc.api import get_current_ops
 
 from labelwise.base.environment import KERNELS
-from labelwise.base.files import atomic, digest_code, link, remove
+from labelwise.base.files import atomic, digest_code, link, remove, sibling
 from labelwise.corpus.record import digest_corpus
+from labelwise.train.config import FittedConfig
 from labelwise.train.goals import without_goals
 from labelwise.train.gpu import device_name
 from labelwise.train.parameters import copied, find_scalers
 from labelwise.train.training import State, Training
-from labelwise.train.training_config import TrainingConfig
 
 # What a training depends on: folders of this package, and packages.
 CODE = ("corpus", "train", "../spacy_per_label")
@@ -33,8 +33,9 @@ CURVE, BEST = "curve.tsv", "model-best"
 STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by parameter
 
 
-def digest_training(config: TrainingConfig, settings: Config) -> str:
+def digest_training(fitted: FittedConfig) -> str:
     """Digest all that decides a training's steps: config, pretrained weights, corpus, device, packages, code."""
+    config, _, settings, _ = fitted
     facts = [
         without_goals(settings).to_str(interpolate=False),
         digest_corpus(config.corpus),
@@ -57,17 +58,20 @@ def read_state(checkpoint: Path, digest: str) -> State | None:
 
 
 def has_ended(checkpoint: Path) -> bool:
-    """Return whether a checkpoint is of a finished training; see `keep_ended`."""
+    """Return whether a checkpoint is of a finished training; see `end_checkpoint`."""
     return not (checkpoint / "arrays.npz").is_file()
 
 
-def keep_ended(training: Training, out: Path) -> None:
-    """Keep what another goal needs of a checkpoint: the pipeline, by hard links, and the curve."""
+def end_checkpoint(training: Training, out: Path, *, keep: bool) -> None:
+    """Delete the checkpoint of a finished training, or keep what another goal needs: the curve, and links to `out`."""
     checkpoint = training.checkpoint
-    for name in ("state.json", "arrays.npz", BEST):
-        remove(checkpoint / name)
-    copy(out, checkpoint / BEST)
-    (checkpoint / "state.json").write_bytes(msgspec.json.encode(training.state))  # without it, the rest isn't used
+    saving = (sibling(checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
+    removed = [checkpoint / name for name in ("arrays.npz", BEST)] if keep else [checkpoint]
+    for path in (checkpoint / "state.json", *removed, *saving):  # without the state, the rest isn't used
+        remove(path)
+    if keep:
+        copy(out, checkpoint / BEST)
+        (checkpoint / "state.json").write_bytes(msgspec.json.encode(training.state))
 
 
 class CheckpointSaver:

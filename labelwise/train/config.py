@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import spacy
 from spacy.language import Language
@@ -20,12 +20,14 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions, read_manifest
 from labelwise.corpus.tokenizer import read_tokenizer
-from labelwise.train.config_file import PATHS, ConfigFile, check_supported, flatten, read_config_file
+from labelwise.train.config_checks import check_supported
+from labelwise.train.config_file import PATHS, ConfigFile, flatten, read_config_file
 from labelwise.train.dev_scores import SCORES
 from labelwise.train.goals import read_goals
 from labelwise.train.steps import count_train, fit_steps
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.hub_files import SettingError
+from spacy_per_label.operating_point import Goal
 
 # A config has a tokenizer, or spaCy's `debug` commands refuse it; this one stands for that of the corpus.
 DEFAULT_TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}
@@ -36,14 +38,36 @@ NEEDS = {
 }
 
 
-def read_settings(config: TrainingConfig, file: ConfigFile | None = None) -> Config:
-    """Read a spaCy config, and fit it to the corpus; see FITTED.
+class FittedConfig(NamedTuple):
+    """A config, fitted to a corpus.
 
-    file (ConfigFile | None): the config, if it has been read.
+    file (ConfigFile): values as written.
+    settings (Config): values as trained, without interpolation; they differ in keys of FITTED.
+    goals (dict): goals of the corpus's labels; see `goals`.
+    """
+
+    config: TrainingConfig
+    file: ConfigFile
+    settings: Config
+    goals: dict[str, Goal]
+
+    def changes(self) -> dict[str, tuple[Any, Any]]:
+        """List training's changes, by dotted name, without paths: written and trained values."""
+        written, trained = flatten(self.file.raw), flatten(self.settings)
+        return {
+            key: (written.get(key), value)
+            for key, value in trained.items()
+            if written.get(key) != value and key not in PATHS
+        }
+
+
+def fit_config(config: TrainingConfig) -> FittedConfig:
+    """Read a spaCy config, and fit it to the corpus.
+
     RAISES (InputError): if it isn't a valid config, has an unused key, a seed, another kind of tokenizer than the
         corpus or an impossible goal, or needs a missing package.
     """
-    file = file or read_config_file(config.config)
+    file = read_config_file(config.config)
     if file.raw.interpolate().get("system", {}).get("seed"):
         raise file.error("system.seed", "the seed is `seed` in project.yml, or --seed; write seed = 0")
     chosen = {"system.seed": config.seed, "corpora.train.limit": config.limit}
@@ -70,7 +94,7 @@ def read_settings(config: TrainingConfig, file: ConfigFile | None = None) -> Con
             scores = language.get_factory_meta(factory).default_score_weights or {}
             weights |= {name: None for name in scores if name not in (*SCORES, *weights)}
     fit_steps(config, file, settings)
-    read_goals(file, settings, config.corpus)
+    goals = read_goals(file, settings, config.corpus)
     if config.gpu_id < 0 and "grad_scaler_config" not in str(config.overrides.keys()):  # the CPU computes in fp32
         models = [block.get("model", {}) for block in settings["components"].values()]
         for model in (*models, *(one.get("tok2vec", {}) for one in models)):
@@ -78,17 +102,7 @@ def read_settings(config: TrainingConfig, file: ConfigFile | None = None) -> Con
                 model["mixed_precision"] = model["grad_scaler_config"]["enabled"] = False
     if not is_per_label(settings):
         check_complete(config.corpus)
-    return settings
-
-
-def changed_keys(file: ConfigFile, settings: Config) -> dict[str, tuple[Any, Any]]:
-    """List training's changes to a config, by dotted name, without paths: written and trained values."""
-    written, trained = flatten(file.raw), flatten(settings)
-    return {
-        key: (written.get(key), value)
-        for key, value in trained.items()
-        if written.get(key) != value and key not in PATHS
-    }
+    return FittedConfig(config, file, settings, goals)
 
 
 def share_of(config: TrainingConfig, texts: int) -> TrainingConfig:
@@ -96,7 +110,7 @@ def share_of(config: TrainingConfig, texts: int) -> TrainingConfig:
 
     RAISES (InputError): if no text is left.
     """
-    settings = read_settings(config)
+    settings = fit_config(config).settings
     if "raw" in read_manifest(config.corpus).settings:
         problem = "its teacher learned from all of train; measure the teacher's curve"
         raise InputError(f"{config.corpus}: a student's corpus: {problem}")
@@ -152,22 +166,23 @@ def check_listeners(nlp: Language) -> None:
         earlier.append(pipe)
 
 
-def make_pipeline(config: TrainingConfig, settings: Config) -> Language:
+def make_pipeline(fitted: FittedConfig) -> Language:
     """Make and initialize a pipeline with the corpus's labels.
 
     RAISES (InputError): if the registry, a component or a model refuses the config.
     """
+    config, file, settings, _ = fitted
     try:
         nlp = init_nlp(settings, use_gpu=config.gpu_id)
         check_listeners(nlp)
     except InputError:
         raise
     except (ValueError, OSError, MemoryError) as error:
-        raise read_config_file(config.config).explain(error) from error
+        raise file.explain(error) from error
     for key in settings.get("initialize", {}).get("tokenizer", {}):
         if not hasattr(nlp.tokenizer, "initialize"):
             problem = f"{type(nlp.tokenizer).__name__} takes no arguments; delete it"
-            raise read_config_file(config.config).error(f"initialize.tokenizer.{key}", problem)
+            raise file.error(f"initialize.tokenizer.{key}", problem)
     ner: Any = nlp.get_pipe("ner")
     labels = json.loads((config.corpus / "labels" / "per_label.json").read_text(encoding="utf8"))
     if is_per_label(settings):

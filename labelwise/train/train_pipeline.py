@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 import srsly
 from spacy.language import Language
 from spacy.training.loop import update_meta
-from thinc.api import Config, Model
+from thinc.api import Model
 
 from labelwise.base.device import use_gpu
 from labelwise.base.errors import InputError
-from labelwise.base.files import atomic, check_replaceable, remove, sibling
+from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import frozen, tree_memory
 from labelwise.corpus.import_checks import describe_empty
-from labelwise.corpus.manifest import Split, read_manifest, unchanged
+from labelwise.corpus.manifest import read_manifest, unchanged
 from labelwise.corpus.pipeline import check_tokens, excluded_labels_of, strings_of
-from labelwise.corpus.record import RECORD, digest_corpus, write_record
+from labelwise.corpus.record import LEARNED, RECORD, digest_corpus, write_record
 from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_excluded_labels
 from labelwise.train.ahead import open_background
@@ -33,14 +33,12 @@ from labelwise.train.checkpoint import (
     CheckpointSaver,
     copy,
     digest_training,
+    end_checkpoint,
     has_ended,
-    keep_ended,
     read_state,
     restore,
 )
-from labelwise.train.config import changed_keys, is_per_label, make_pipeline, read_settings
-from labelwise.train.config_file import ConfigFile, read_config_file
-from labelwise.train.goals import read_goals
+from labelwise.train.config import FittedConfig, fit_config, is_per_label, make_pipeline
 from labelwise.train.gpu import peak_memory
 from labelwise.train.held_out import fit, fit_points
 from labelwise.train.loop import describe_end, train_while_improving
@@ -49,8 +47,6 @@ from labelwise.train.training import Log, State, Training, remake
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.calibrate import Fitted
 from spacy_per_label.transformer import halve
-
-LEARNED: tuple[Split, ...] = ("train", "dev")
 
 
 class TrainResult(NamedTuple):
@@ -99,26 +95,18 @@ def train_pipeline(
             training.background = background
             follow(training, launched)
             return None
-        file = read_config_file(config.config)
-        settings = read_settings(config, file)
+        fitted_config = fit_config(config)
         splits = read_manifest(config.corpus).splits
         for split in LEARNED:
             if not splits[split].texts:
                 raise InputError(f"{config.corpus}: {describe_empty(config.corpus, split)}")
         with atomic(*outputs, folders=outputs[:1]) as written:
-            training = prepare(config, file, settings, outputs, written, log)
+            training = prepare(fitted_config, outputs, written, log)
             training.background = background
             resumed = training.state.step if training.state.step >= 0 else None
-            keeps = config.resume and is_per_label(settings)
             train(training, launched)
             fitted = finish(training)
-        checkpoint = training.checkpoint
-        remove(checkpoint / "state.json")  # without it, a checkpoint that is half deleted isn't used
-        saving = (sibling(checkpoint, kind) for kind in ("tmp", "lock"))  # it may be killed while it saves
-        for leftover in (*([] if keeps else [checkpoint]), *saving):
-            remove(leftover)
-        if keeps:
-            keep_ended(training, outputs[0])
+        end_checkpoint(training, outputs[0], keep=config.resume and is_per_label(fitted_config.settings))
         points = getattr(training.nlp.get_pipe("ner"), "cfg", {}).get("points", {})
         counts = dict(training.corpus.counts)
         return TrainResult(training.state, counts, resumed, fitted, describe_end(training), points)
@@ -131,10 +119,9 @@ def train_once(config: TrainingConfig, out: Path, log: Log = lambda message: Non
 
     RAISES (InputError): if `train_pipeline` does.
     """
-    file = read_config_file(config.config)
-    settings = read_settings(config, file)
-    goals = read_goals(file, settings, config.corpus)
-    ended, digest = out.with_suffix(".ended"), digest_training(config, settings) + (f" {goals}" if goals else "")
+    fitted = fit_config(config)
+    digest = digest_training(fitted) + (f" {fitted.goals}" if fitted.goals else "")
+    ended = out.with_suffix(".ended")
     if config.resume and ended.is_file() and ended.read_text(encoding="utf8") == digest:
         return
     ended.unlink(missing_ok=True)
@@ -155,28 +142,23 @@ def launched_ranks(gpu_id: int) -> Iterator[TorchRanks | None]:
 
 
 def prepare(
-    config: TrainingConfig,
-    file: ConfigFile,
-    settings: Config,
-    outputs: tuple[Path, Path, Path | None],
-    written: Sequence[Any],
-    log: Log,
+    fitted: FittedConfig, outputs: tuple[Path, Path, Path | None], written: Sequence[Any], log: Log
 ) -> Training:
     """Make the pipeline, and find the initial state: a checkpoint's, or that of step 0.
 
     outputs, written (Sequence): pipeline's folder, curve and resources, and their temporary paths.
     """
     (out, final_curve, _), (folder, curve, resources) = outputs, written
-    changed, goals = changed_keys(file, settings), read_goals(file, settings, config.corpus)
-    if changed:
+    config, _, settings, goals = fitted
+    if changed := fitted.changes():
         listed = "; ".join(f"{key} {old} -> {new}" for key, (old, new) in changed.items())
         log(f"{config.config}, changed for this training: {listed}")
-    checkpoint, digest = out.with_name(f"{out.name}.checkpoint"), digest_training(config, settings)
+    checkpoint, digest = out.with_name(f"{out.name}.checkpoint"), digest_training(fitted)
     settings["paths"] |= {"curve": str(curve), "resources": resources and str(resources)}
     with unchanged(config.corpus):
-        seen, learned = collect_seen(config.corpus), digest_corpus(config.corpus)
-        raw = read_manifest(config.corpus).settings.get("raw")
-        nlp = make_pipeline(config, settings)
+        seen, raw = collect_seen(config.corpus), read_manifest(config.corpus).settings.get("raw")
+        record = {"changed": changed, "corpus": digest_corpus(config.corpus), "raw": raw}
+        nlp = make_pipeline(fitted)
         check_tokens(nlp, config.corpus / "train", "merge again: packages, or the config, have changed")
     for warning in warnings_about_excluded_labels(excluded_labels_of(nlp)):
         log(" ".join(warning))
@@ -193,8 +175,7 @@ def prepare(
         )
     training = Training(config, nlp, State(digest) if repeated or not state else state, checkpoint, log)
     training.state.goals = goals
-    training.folder, training.curve = folder, curve
-    training.changed, training.seen, training.learned, training.raw = changed, seen, learned, raw
+    training.folder, training.curve, training.seen, training.record = folder, curve, seen, record
     nlp.config["paths"] |= {"curve": str(final_curve), "resources": None}  # as saved: equal trainings give equal bytes
     return training
 
@@ -249,7 +230,7 @@ def finish(training: Training) -> Fitted | None:
         srsly.write_json(path, settings)
         nlp.config.to_disk(folder / "config.cfg")
     write_seen(folder, training.seen)
-    write_record(folder, training.changed, training.learned, training.raw)
+    write_record(folder, **training.record)
     return fitted
 
 
@@ -305,15 +286,14 @@ def save_pipeline(nlp: Language, folder: Path, strings: list[str]) -> dict[Path,
     """
     shutil.rmtree(folder, ignore_errors=True)
     nlp.meta["performance"] = json.loads(json.dumps(nlp.meta["performance"], sort_keys=True))
-    pipes: dict[str, Any] = {name: pipe for name, pipe in nlp.components if has_model(pipe)}
+    pipes: dict[str, Any] = {
+        name: pipe
+        for name, pipe in nlp.components
+        if isinstance(getattr(pipe, "model", None), Model) and hasattr(pipe, "to_disk")
+    }
     nlp.to_disk(folder, exclude=[*pipes])
     for name, pipe in pipes.items():
         pipe.to_disk(folder / name, exclude=["vocab", "model"])
     if not nlp.vocab.vectors.size:
         (folder / "vocab" / "strings.json").write_text(json.dumps(strings, ensure_ascii=False), encoding="utf8")
     return {folder / name / "model": pipe.model.to_bytes() for name, pipe in pipes.items()}
-
-
-def has_model(pipe: Any) -> bool:
-    """Return whether a component saves a model of thinc's."""
-    return isinstance(getattr(pipe, "model", None), Model) and hasattr(pipe, "to_disk")

@@ -16,7 +16,7 @@ from spacy.util import registry, resolve_dot_names
 from thinc.api import set_gpu_allocator
 
 from labelwise.base.device import use_gpu
-from labelwise.train.config import make_pipeline, read_settings
+from labelwise.train.config import fit_config, make_pipeline
 from labelwise.train.parameters import find_parameters
 from labelwise.train.ranks import SingleProcess
 from labelwise.train.reader import example_maker
@@ -61,10 +61,8 @@ class Training:
     state (State): changes with every step.
     log (Callable): takes messages: memory ran out, or a step was skipped.
     folder, curve (Path): rank 0's best pipeline and its scores over time.
-    changed (Mapping): training's changes to the config; see `changed_keys`.
     seen (np.ndarray): digests of the corpus's texts; see `seen_texts`.
-    learned (str): digest of the training splits.
-    raw (Mapping | None): a student's raw texts; see `RawTexts`.
+    record (Mapping): changes to the config, digest of the corpus, and a student's raw texts; see `write_record`.
     ranks (SingleProcess): processes that train together.
     background (Executor | None): process that prepares batches; see `ahead`.
     settings (dict): objects of the config's block `training`.
@@ -74,10 +72,8 @@ class Training:
 
     folder: Path
     curve: Path
-    changed: Mapping[str, tuple[Any, Any]]
     seen: np.ndarray
-    learned: str
-    raw: Mapping[str, Any] | None
+    record: Mapping[str, Any]
     background: Executor | None = None
 
     def __init__(
@@ -117,4 +113,4 @@ class Training:
 def remake(config: TrainingConfig, state: State, checkpoint: Path) -> Training:
     """Rebuild rank 0's training in another process, with its own pipeline."""
     use_gpu(config.gpu_id)
-    return Training(config, make_pipeline(config, read_settings(config)), state, checkpoint)
+    return Training(config, make_pipeline(fit_config(config)), state, checkpoint)

@@ -10,9 +10,10 @@ from labelwise.base.text import text_key
 from labelwise.check import folds as folds_module
 from labelwise.check.check_corpus import check
 from labelwise.check.finding import MIN_SCORE, Finding, locate
-from labelwise.check.folds import LOOKED_AT, Folds, read_checked
+from labelwise.check.folds import Folds, read_checked
 from labelwise.corpus.answers import read_answers
 from labelwise.corpus.manifest import read_split
+from labelwise.corpus.record import LEARNED
 from labelwise.demo.corpus import add_noise, make_doc
 from labelwise.merge.rules.settings import Settings
 from labelwise.train.training_config import TrainingConfig
@@ -144,7 +145,7 @@ def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noi
     printed = call(check_labels_cli, noisy / "corpus", "--out", tmp_path / "check")
     head, *rows = read_jsonl(tmp_path / "check" / "findings.jsonl")
     assert head == {"digest": read_split(noisy / "corpus" / "train").digest, "texts": 110, "folds": 0}
-    assert head["texts"] == len(list(read_checked(noisy / "corpus", *LOOKED_AT)))
+    assert head["texts"] == len(list(read_checked(noisy / "corpus", *LEARNED)))
     assert len(rows) > 10
     assert f"{len(rows)} suspected errors in 110 texts" in " ".join(printed.split())
     assert bytes_of(tmp_path / "check") == bytes_of(counted)

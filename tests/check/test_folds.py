@@ -5,10 +5,11 @@ import pytest
 import spacy
 from spacy.util import resolve_dot_names
 
-from labelwise.check.folds import LOOKED_AT, Folds, add_predictions, fold_recipes, read_checked
+from labelwise.check.folds import Folds, add_predictions, fold_recipes, read_checked
 from labelwise.corpus.manifest import read_manifest
+from labelwise.corpus.record import LEARNED
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
-from labelwise.train.config import read_settings
+from labelwise.train.config import fit_config
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 
@@ -21,9 +22,9 @@ def test_each_text_is_in_the_fold_that_training_leaves_out(folds, demo_corpus):
     recipes = fold_recipes(Folds(TrainingConfig(ROOT / "configs/cpu.cfg", demo_corpus), folds))
     assert len(recipes) == folds
     for fold, recipe in enumerate(recipes):
-        [reader] = resolve_dot_names(read_settings(recipe).interpolate(), ["corpora.train"])
+        [reader] = resolve_dot_names(fit_config(recipe).settings.interpolate(), ["corpora.train"])
         trained = {eg.reference.text for eg in reader(NLP)}
-        for doc in read_checked(demo_corpus, *LOOKED_AT[: 2 if fold == 0 else 1], fold=fold, folds=folds):
+        for doc in read_checked(demo_corpus, *LEARNED[: 2 if fold == 0 else 1], fold=fold, folds=folds):
             assert doc.stored.text not in trained
             seen[doc.stored.text] += 1
             splits[doc.split] += 1
@@ -57,7 +58,7 @@ def test_a_pipeline_with_another_tokenizer_has_no_prediction_for_texts_that_it_s
     labels = read_manifest(demo_corpus).labels
     nlp = per_label(demo_corpus, *labels)
     nlp.tokenizer.infix_finditer = None
-    docs = list(add_predictions(nlp, read_checked(demo_corpus, *LOOKED_AT), labels))
+    docs = list(add_predictions(nlp, read_checked(demo_corpus, *LEARNED), labels))
     same = [
         [token.text for token in nlp.make_doc(stored.text)] == [stored.strings[word] for word in stored.words.tolist()]
         for stored in (doc.stored for doc in docs)

@@ -20,8 +20,8 @@ from labelwise.check.folds import Folds, fold_recipes
 from labelwise.corpus.pipeline import gpu_of
 from labelwise.corpus.record import RECORD
 from labelwise.train.checkpoint import digest_training
-from labelwise.train.config import changed_keys, make_pipeline, read_settings, share_of
-from labelwise.train.config_file import FITTED, flatten, read_config_file
+from labelwise.train.config import fit_config, make_pipeline, share_of
+from labelwise.train.config_file import FITTED, flatten
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 from tests.train.test_trf import TRF
@@ -103,12 +103,12 @@ SCHEDULE = {"@schedules": "compounding.v1", "start": 100, "stop": 1000, "compoun
 def test_what_would_not_be_trained_as_it_stands_is_refused(changed, options, message, demo_corpus, tmp_path):
     changed = {"labelwise__few_words": 0, **changed}
     with pytest.raises(InputError, match=message):
-        read_settings(TrainingConfig(own(tmp_path, **changed), demo_corpus, **options))
+        fit_config(TrainingConfig(own(tmp_path, **changed), demo_corpus, **options))
 
 
 def test_more_steps_than_a_rate_that_falls_has_name_both_keys(demo_corpus):
     with pytest.raises(InputError, match="write max_steps = 5001, and total_steps likewise"):
-        read_settings(TrainingConfig(SMALL, demo_corpus, max_steps=5001))
+        fit_config(TrainingConfig(SMALL, demo_corpus, max_steps=5001))
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_more_steps_than_a_rate_that_falls_has_name_both_keys(demo_corpus):
 def test_an_epoch_has_as_many_batches_as_its_batcher_makes(given, epochs, steps, demo_corpus, tmp_path):
     corpus = corpus_of(tmp_path, demo_corpus, texts=2_500, words=50_000)
     config = own(tmp_path, training__batcher=given, labelwise__epochs=epochs, labelwise__least_steps=0)
-    assert read_settings(TrainingConfig(config, corpus))["training"]["max_steps"] == steps
+    assert fit_config(TrainingConfig(config, corpus)).settings["training"]["max_steps"] == steps
     if epochs:
-        half = read_settings(TrainingConfig(config, corpus, limit=1_250))
-        assert half["training"]["max_steps"] == steps / 2
+        half = fit_config(TrainingConfig(config, corpus, limit=1_250))
+        assert half.settings["training"]["max_steps"] == steps / 2
 
 
 @pytest.mark.parametrize(
@@ -143,14 +143,14 @@ def test_an_epoch_has_as_many_batches_as_its_batcher_makes(given, epochs, steps,
     ],
 )
 def test_dev_is_evaluated_four_times_where_the_steps_are_not_the_configs_own(options, steps, often, demo_corpus):
-    training = read_settings(TrainingConfig(CPU, demo_corpus, **options))["training"]
+    training = fit_config(TrainingConfig(CPU, demo_corpus, **options)).settings["training"]
     assert (training["max_steps"], training["eval_frequency"]) == (steps, often)
 
 
 def test_keys_of_an_older_config_are_named_in_one_message(demo_corpus, tmp_path):
     (tmp_path / "own.cfg").write_text(OF_0_3_0)
     with pytest.raises(InputError, match=r"own\.cfg: labelwise no longer reads these keys:\n") as error:
-        read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
+        fit_config(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
     keys = [line.partition(":")[0].strip() for line in str(error.value).splitlines()[1:]]
     assert sorted(keys) == sorted(
         [f"system.{name}" for name in ("epochs", "least_steps", "most_steps", "small_batch", "portable")]
@@ -163,7 +163,7 @@ def test_a_training_by_version_1_of_a_transformer_is_refused_with_the_lines_of_v
     (tmp_path / "own.cfg").write_text(GPU.read_text(encoding="utf8").replace("Transformer.v2", "Transformer.v1"))
     lines = r'Transformer\.v1: write @architectures = "spacy-per-label\.Transformer\.v2", and context = 16'
     with pytest.raises(InputError, match=rf"own\.cfg: labelwise no longer reads this key:\n  .*{lines}"):
-        read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
+        fit_config(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_number_that_the_transformer_refuses_is_named_by_its_own_line(
     config.write_text(re.sub(rf"(?m)^{name} = .*", lambda found: line, text))
     training = TrainingConfig(config, demo_corpus)
     with pytest.raises(InputError, match=rf"own\.cfg:(\d+): \[.*tok2vec\] {re.escape(line)}: {message}") as refused:
-        make_pipeline(training, read_settings(training))
+        make_pipeline(fit_config(training))
     assert config.read_text(encoding="utf8").splitlines()[int(refused.value.args[0].split(":")[1]) - 1] == line
 
 
@@ -207,10 +207,10 @@ def test_training_changes_the_keys_of_the_list_alone(config, kind, demo_corpus):
         training = share_of(training, 5)
     if kind == "gpu":
         training = TrainingConfig(config, demo_corpus, gpu_id=0)
-    settings = read_settings(training)
-    changed, written = changed_keys(read_config_file(config), settings), load_config(config)
+    fitted, written = fit_config(training), load_config(config)
+    changed = fitted.changes()
     assert {*changed} <= {*FITTED}
-    assert flatten(written).keys() == flatten(settings).keys()
+    assert flatten(written).keys() == flatten(fitted.settings).keys()
     for key, (before, after) in changed.items():
         block: Any = written
         for part in key.split("."):
@@ -245,7 +245,7 @@ def test_what_training_changes_is_told_and_in_the_record(demo_corpus, tmp_path):
 
 def test_a_pipeline_of_the_config_as_it_stands_has_no_changes_of_it(english_corpus):
     config = TrainingConfig(CPU, english_corpus)
-    assert {*changed_keys(read_config_file(CPU), read_settings(config))} == {"training.max_steps", "training.dropout"}
+    assert {*fit_config(config).changes()} == {"training.max_steps", "training.dropout"}
     assert ROOT in CPU.parents
 
 
@@ -417,21 +417,21 @@ def test_a_layer_that_memory_has_no_room_for_is_refused_with_its_line_and_all_of
         r"own\.cfg:\d+: \[.*embed\] rows = 300000000000: Unable to allocate \d+\. TiB for an array with shape .*; corr"
     )
     with pytest.raises(InputError, match=said):
-        make_pipeline(config, read_settings(config))
+        make_pipeline(fit_config(config))
 
 
 def test_a_config_that_is_not_there_or_not_text_is_refused(demo_corpus, tmp_path):
     with pytest.raises(InputError, match=r"own\.cfg: there is no such file; give a spaCy config, such as .*cpu\.cfg"):
-        read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
+        fit_config(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
     (tmp_path / "own.cfg").write_bytes(b"[paths]\n\xff")
     with pytest.raises(InputError, match=r"own\.cfg: .*byte 0xff.*; save it as UTF-8"):
-        read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
+        fit_config(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
 
 
 @pytest.mark.parametrize("key", ["training.nonsense", "system.nonsense", "nonsense", "labelwise.epoch", "none.at.all"])
 def test_an_override_of_a_key_that_the_config_lacks_is_refused(key, demo_corpus):
     with pytest.raises(InputError, match=rf"cpu\.cfg: {key} = 3: the config has no such key; write it there"):
-        read_settings(TrainingConfig(CPU, demo_corpus, overrides={key: 3}))
+        fit_config(TrainingConfig(CPU, demo_corpus, overrides={key: 3}))
 
 
 @pytest.mark.parametrize(
@@ -441,7 +441,7 @@ def test_an_override_of_a_key_that_the_config_lacks_is_refused(key, demo_corpus)
 def test_a_package_that_a_config_needs_is_named(config, message, demo_corpus, monkeypatch):
     monkeypatch.setattr("labelwise.train.config.find_spec", lambda name: None)
     with pytest.raises(InputError, match=rf"{config.name} needs the package {message}"):
-        read_settings(TrainingConfig(config, demo_corpus))
+        fit_config(TrainingConfig(config, demo_corpus))
 
 
 def test_scores_of_a_component_that_needs_no_training_do_not_count(demo_corpus, tmp_path):
@@ -482,16 +482,16 @@ def test_weights_of_spacy_pretrain_are_loaded_and_another_file_is_another_traini
     config = own(tmp_path, **FEW, pretraining=block, initialize__init_tok2vec=str(file))
     training = TrainingConfig(config, demo_corpus)
     with pytest.raises(InputError, match=r"init_tok2vec = .*: there is no such file; `python -m spacy pretrain`"):
-        read_settings(training)
+        fit_config(training)
     plain = TrainingConfig(own(tmp_path / "plain", **FEW), demo_corpus, seed=7)
-    weights = make_pipeline(plain, read_settings(plain)).get_pipe("tok2vec").model.to_bytes()
+    weights = make_pipeline(fit_config(plain)).get_pipe("tok2vec").model.to_bytes()
     file.write_bytes(weights)
-    settings = read_settings(training)
-    assert make_pipeline(training, settings).get_pipe("tok2vec").model.to_bytes() == weights
-    digest = digest_training(training, settings)
-    assert digest_training(training, read_settings(training)) == digest
+    fitted = fit_config(training)
+    assert make_pipeline(fitted).get_pipe("tok2vec").model.to_bytes() == weights
+    digest = digest_training(fitted)
+    assert digest_training(fit_config(training)) == digest
     file.write_bytes(weights[:-1])
-    assert digest_training(training, settings) != digest
+    assert digest_training(fitted) != digest
 
 
 # Each key of spaCy's schemas, another value, and what becomes of it.
@@ -567,9 +567,9 @@ def test_each_key_of_spacys_schemas_is_used_or_refused_by_name(key, demo_corpus,
     if expected == "the GPU":
         assert [gpu_of(config), gpu_of(CPU)] == [0, -1]
     elif expected == "the merge's":
-        assert changed_keys(read_config_file(config), read_settings(training))["nlp.lang"] == ("de", "xx")
+        assert fit_config(training).changes()["nlp.lang"] == ("de", "xx")
     elif expected == "the pipeline's":
-        assert make_pipeline(training, read_settings(training)).batch_size == value
+        assert make_pipeline(fit_config(training)).batch_size == value
     elif expected == CALLED:
         with pytest.raises(Called):
             train_in(tmp_path, demo_corpus, {}, config)

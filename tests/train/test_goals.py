@@ -9,7 +9,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import list_digests
 from labelwise.corpus.record import find_edited
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
-from labelwise.train.config import read_settings
+from labelwise.train.config import fit_config
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import task
 from tests.train.test_config import own
@@ -87,7 +87,7 @@ def test_a_label_that_spacy_cuts_is_refused_with_the_way_to_write_it(demo_corpus
     (tmp_path / "own.cfg").write_text(CPU.read_text().replace("[nlp]\n", "[labelwise.recall]\nPER:SON = 0.9\n[nlp]\n"))
     said = r'own\.cfg:\d+: \[labelwise\.recall\]: .* as in recall = \{"PERSON": 0\.98\}$'
     with pytest.raises(InputError, match=said):
-        read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
+        fit_config(TrainingConfig(tmp_path / "own.cfg", demo_corpus))
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_a_label_that_spacy_cuts_is_refused_with_the_way_to_write_it(demo_corpus
 def test_a_goal_that_no_label_can_have_is_refused_with_its_line(source, goals, message, demo_corpus, tmp_path):
     config = own(tmp_path, source, labelwise={**Config().from_disk(source).get("labelwise", {}), **goals})
     with pytest.raises(InputError, match=message):
-        read_settings(TrainingConfig(config, demo_corpus))
+        fit_config(TrainingConfig(config, demo_corpus))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spacy.training.batchers import configure_minibatch_by_words
 from thinc.api import fix_random_seed
 
-from labelwise.train.config import make_pipeline, read_settings
+from labelwise.train.config import fit_config, make_pipeline
 from labelwise.train.loop import train_while_improving
 from labelwise.train.parameters import find_parameters
 from labelwise.train.reader import PartitionedCorpus, read_batches, sub_batches
@@ -95,7 +95,7 @@ def test_the_steps_are_those_of_spacys_loop_to_the_bit(config, overrides, demo_c
     for name in ("spacys", "ours"):
         recipe = TrainingConfig(config, demo_corpus, overrides=STEPS | steps | overrides)
         out = tmp_path / name
-        nlp = make_pipeline(recipe, read_settings(recipe))
+        nlp = make_pipeline(fit_config(recipe))
         capture(nlp, found := [])
         if name == "spacys":
             out.mkdir()

@@ -9,7 +9,7 @@ from thinc.backends import context_pools
 
 from labelwise.base.parallel import open_pool
 from labelwise.train.checkpoint import restore, take_arrays
-from labelwise.train.config import make_pipeline, read_settings
+from labelwise.train.config import fit_config, make_pipeline
 from labelwise.train.held_out import fit
 from labelwise.train.loop import train_while_improving
 from labelwise.train.parameters import clear_gradients, find_parameters
@@ -47,7 +47,7 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_
     overrides = STEPS if kind == "tok2vec" else with_bert(request.getfixturevalue("tiny_bert"))
     recipe = TrainingConfig(CPU if kind == "tok2vec" else GPU, merging.root / "corpus", overrides=overrides)
     with open_pool(1) if kind == "prepared" else nullcontext() as background, pretended():
-        nlp = make_pipeline(recipe, read_settings(recipe))
+        nlp = make_pipeline(fit_config(recipe))
         ner: Any = nlp.get_pipe("ner")
         training = Training(recipe, nlp, checkpoint=tmp_path)
         training.background = background
@@ -65,7 +65,7 @@ def test_a_whole_life_asks_for_nothing_that_a_gpu_refuses(request, merging, tmp_
         resumed.background = background
         restore(resumed)
         assert len(list(train_while_improving(resumed))) == 2
-        again = make_pipeline(recipe, read_settings(recipe))
+        again = make_pipeline(fit_config(recipe))
         again.get_pipe("ner").from_bytes(ner.to_bytes())  # type: ignore[attr-defined]
         assert list(again.pipe(doc.text for doc in training.dev.texts()))
     assert last < first

@@ -22,7 +22,7 @@ from labelwise.merge.rules.settings import Settings
 from labelwise.train import loop
 from labelwise.train import train_pipeline as run
 from labelwise.train.checkpoint import CheckpointSaver, read_state, restore, take_arrays
-from labelwise.train.config import make_pipeline, read_settings
+from labelwise.train.config import fit_config, make_pipeline
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.training import Training
 from labelwise.train.training_config import TrainingConfig
@@ -152,9 +152,7 @@ def test_all_that_is_saved_is_restored(demo_corpus, tiny_bert, tmp_path, monkeyp
     monkeypatch.setattr(PyTorchGradScaler, "_scale_tensor", lambda self, tensor, *args: tensor.mul_(self._scale))
     scaled = {"components.ner.model.tok2vec.grad_scaler_config": {"enabled": True, "init_scale": 64.0}}
     config = TrainingConfig(GPU, demo_corpus, overrides=with_bert(tiny_bert) | scaled)
-    one, other = (
-        Training(config, make_pipeline(config, read_settings(config)), checkpoint=tmp_path / "saved") for _ in range(2)
-    )
+    one, other = (Training(config, make_pipeline(fit_config(config)), checkpoint=tmp_path / "saved") for _ in range(2))
     list(islice(loop.train_while_improving(one), 3))
     one.folder, one.curve = tmp_path / "best", tmp_path / "curve.tsv"
     one.folder.mkdir()

@@ -11,7 +11,7 @@ from spacy.util import load_config
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.manifest import read_manifest
-from labelwise.train.config import read_settings
+from labelwise.train.config import fit_config
 from labelwise.train.parameters import find_parameters
 from labelwise.train.registry import make_warmup_linear
 from labelwise.train.training_config import TrainingConfig
@@ -92,7 +92,7 @@ def test_steps_follow_the_words_of_train_within_limits(config, demo_corpus):
         ({"training.max_steps": 5}, 0, 5),
     ):
         wanted = TrainingConfig(config, demo_corpus, limit=limit, overrides=overrides)
-        training = read_settings(wanted)["training"]
+        training = fit_config(wanted).settings["training"]
         assert training["max_steps"] == pytest.approx(expected, rel=0.06)
         assert training["optimizer"]["learn_rate"]["total_steps"] == training["max_steps"]
 
@@ -102,10 +102,10 @@ def test_a_rate_falls_until_the_last_step_of_a_config_that_was_edited(config, de
     text = re.sub(r"(max|total)_steps = \d+", r"\1_steps = 900", config.read_text(encoding="utf8"))
     (tmp_path / "own.cfg").write_text(text.replace("epochs = 10", "epochs = 0"), encoding="utf8")
     for asked, steps in ((0, 900), (40, 40)):
-        training = read_settings(TrainingConfig(tmp_path / "own.cfg", demo_corpus, max_steps=asked))["training"]
+        training = fit_config(TrainingConfig(tmp_path / "own.cfg", demo_corpus, max_steps=asked)).settings["training"]
         assert (training["max_steps"], training["optimizer"]["learn_rate"]["total_steps"]) == (steps, steps)
     own = {"training.optimizer.learn_rate.total_steps": 7}
-    training = read_settings(TrainingConfig(config, demo_corpus, max_steps=10, overrides=own))["training"]
+    training = fit_config(TrainingConfig(config, demo_corpus, max_steps=10, overrides=own)).settings["training"]
     assert training["optimizer"]["learn_rate"]["total_steps"] == 7
 
 
@@ -121,7 +121,7 @@ def test_a_warm_up_that_does_not_end_is_refused(demo_corpus):
     block = {"@schedules": "warmup_linear.v1", "warmup_steps": 250, "total_steps": 4000, "initial_rate": 0.01}
     config = TrainingConfig(SMALL, demo_corpus, max_steps=250, overrides={"training.optimizer.learn_rate": block})
     with pytest.raises(InputError, match="rises for 250 steps, and training ends after 250"):
-        read_settings(config)
+        fit_config(config)
 
 
 def test_a_transformer_that_nobody_has_is_an_error_of_the_config(recipe, demo_corpus, tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from labelwise.corpus.tokenizer import make_nlp, read_rules
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.merge.rules.policies import Policies
 from labelwise.train import train_pipeline as run
-from labelwise.train.config import read_settings
+from labelwise.train.config import fit_config
 from labelwise.train.reader import PartitionedCorpus
 from labelwise.train.registry import make_corpus_tokenizer
 from labelwise.train.training_config import TrainingConfig
@@ -149,7 +149,7 @@ def test_command_lines_fail_with_a_remedy(arguments, message, tmp_path, monkeypa
 
 
 def test_a_limit_is_of_train_alone_and_takes_the_texts_with_the_lowest_keys(demo_corpus):
-    corpora = read_settings(TrainingConfig(CPU, demo_corpus, limit=3)).interpolate()["corpora"]
+    corpora = fit_config(TrainingConfig(CPU, demo_corpus, limit=3)).settings.interpolate()["corpora"]
     assert (corpora["train"]["limit"], corpora["dev"]["limit"]) == (3, 0)
     read = [eg.reference.text for eg in PartitionedCorpus(demo_corpus / "train", limit=3)(spacy.blank("en"))]
     every = [doc.text for doc in read_docs(demo_corpus / "train", spacy.blank("en"))]
@@ -179,7 +179,7 @@ def test_labels_that_are_never_annotated_on_the_same_text_are_learned_both(mergi
         ).metrics.all_gold.f
     assert counts["by-label"] == 1.0 > counts["outside"]
     with pytest.raises(InputError, match="spaCy's ner can't learn from texts that aren't complete for all labels"):
-        read_settings(TrainingConfig(NER, merging.root / "by-label"))
+        fit_config(TrainingConfig(NER, merging.root / "by-label"))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,9 @@ def test_few_words_are_learnt_with_other_dropout_and_batches(
     content = json.loads(manifest.read_text())
     content["splits"]["train"] |= {"texts": 200, "words": words}
     manifest.write_text(json.dumps(content))
-    training = read_settings(TrainingConfig(config, tmp_path / "corpus", limit=limit, overrides=overrides))["training"]
+    training = fit_config(TrainingConfig(config, tmp_path / "corpus", limit=limit, overrides=overrides)).settings[
+        "training"
+    ]
     assert (training["batcher"]["size"], training["dropout"]) == expected
 
 

@@ -3,7 +3,7 @@
 import pytest
 import spacy
 
-from labelwise.train.config import read_settings
+from labelwise.train.config import fit_config
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import ROOT
 from tests.train.training import losses, train_in
@@ -31,5 +31,5 @@ def test_spacys_transformer_learns_by_the_same_command(demo_corpus, tiny_bert, t
 
 def test_it_is_in_mixed_precision_on_a_gpu(demo_corpus):
     pytest.importorskip("spacy_transformers")
-    model = read_settings(TrainingConfig(TRF, demo_corpus, gpu_id=0))["components"]["transformer"]["model"]
+    model = fit_config(TrainingConfig(TRF, demo_corpus, gpu_id=0)).settings["components"]["transformer"]["model"]
     assert model["mixed_precision"] is model["grad_scaler_config"]["enabled"] is True
