@@ -134,12 +134,12 @@ def test_git_ignores_data_and_what_the_pages_export_and_predict():
     folders = {*re.findall(r"scripts\.export \S+ (\S+)", "".join(written))}
     data = {f"assets/{name}" for name in ("raw", "brat", "brat/a/b", "prodigy", "prodigy/a", "new/a")}
     ignored = {f"{folder}/file.txt" for folder in folders | data}
-    kept = {
+    tracked = {
         "assets/decisions/decisions.jsonl",
         *(f"{folder}/{name}" for folder in data for name in ("a.dvc", "datasets.yml")),
     }
-    asked = ["git", "check-ignore", "--no-index", *ignored, *kept]
-    assert {*subprocess.check_output(asked, cwd=ROOT, text=True).split()} == ignored
+    check_ignore = ["git", "check-ignore", "--no-index", *ignored, *tracked]
+    assert {*subprocess.check_output(check_ignore, cwd=ROOT, text=True).split()} == ignored
     assert len(folders) > 2
 
 

@@ -41,8 +41,8 @@ def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path):
         ("STEPS", 2),
         ("ENVIRONMENT", str(environment)),
     ):
-        settings.source, found = re.subn(rf"(?m)^{name} = \S.*?(?=  #|$)", f"{name} = {value!r}", settings.source)
-        assert found == 1, name
+        settings.source, count = re.subn(rf"(?m)^{name} = \S.*?(?=  #|$)", f"{name} = {value!r}", settings.source)
+        assert count == 1, name
     (tmp_path / "colab").mkdir()
     (tmp_path / "data.zip").rename(tmp_path / "colab" / "data.zip")
     folder = {"metadata": {"path": str(tmp_path / "colab")}}
@@ -66,7 +66,7 @@ def test_it_is_committed_without_output():
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("message", "expected"),
     [
         ("", {"has_gpu": False, "precision": "fp32"}),
         ("Tesla T4, 15360 MiB, 580.82.07, 7.5\n", {"has_gpu": True, "precision": "fp16"}),
@@ -75,11 +75,11 @@ def test_it_is_committed_without_output():
         ("Tesla P100-PCIE-16GB, 16384 MiB, 580.1, 6.0\n", "capability 6.0: CUDA 13 needs"),
     ],
 )
-def test_the_notebook_names_a_runtime_that_is_too_old_before_it_installs(told, expected, monkeypatch):
-    monkeypatch.setattr("shutil.which", lambda name: told and f"/usr/bin/{name}")
-    monkeypatch.setattr("subprocess.run", lambda *args, **options: SimpleNamespace(stdout=told))
+def test_the_notebook_names_a_runtime_that_is_too_old_before_it_installs(message, expected, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: message and f"/usr/bin/{name}")
+    monkeypatch.setattr("subprocess.run", lambda *args, **options: SimpleNamespace(stdout=message))
     (source,) = (cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells if "nvidia-smi" in cell.source)
-    given = {"USE_GPU": True}
+    names = {"USE_GPU": True}
     with pytest.raises(RuntimeError, match=expected) if isinstance(expected, str) else nullcontext():
-        exec(source, given)
-        assert given.items() >= expected.items()
+        exec(source, names)
+        assert names.items() >= expected.items()

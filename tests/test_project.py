@@ -239,10 +239,10 @@ def test_a_variable_on_a_line_or_of_a_stage_is_defined():
     values = {"vars": PROJECT["vars"], "dvc": PROJECT["dvc"], "item": {"pipeline": "cpu", "student": "student"}}
     for name in ("project.yml", "dvc.yaml"):
         for names in re.findall(r"\$\{([\w.]+)\}", re.sub(r"(?m)#.*", "", read(name))):
-            found = values
+            value = values
             for key in names.split("."):
-                assert key in found, (name, names)
-                found = found[key]
+                assert key in value, (name, names)
+                value = value[key]
 
 
 def test_variables_are_few_scalars_and_used():

@@ -493,7 +493,7 @@ def test_a_variable_arrives_where_it_is_used(variable):
         parsed = []
         for choice in (value, other):
             values = {**PROJECT["vars"], variable: choice}
-            line = re.sub(r"\$\{vars\.(\w+)\}", lambda found, values=values: str(values[found[1]]), script)
+            line = re.sub(r"\$\{vars\.(\w+)\}", lambda arrived, values=values: str(values[arrived[1]]), script)
             module, *arguments = shlex.split(line)[2:]
             if module.startswith("scripts."):
                 parsed.append(CLICK[module.removeprefix("scripts.")].make_context("", arguments).params)
@@ -631,8 +631,12 @@ def inputs(tmp_path_factory, demo_corpus) -> Path:
     ):
         merge_data([root / "converted/datasets.yml"], root / name, settings)
     nlp = [make_nlp("xx", rules) for rules in (TokenizerRules(), TokenizerRules(), read_rules(ROOT / "project.yml"))]
-    found = dict(sorted((ent.text, ent.label_) for doc in read_docs(root / "other/test", nlp[0]) for ent in doc.ents))
-    ruler = save_ruler(root / "ruler", *((label, text) for text, label in found.items() if len(text) % 9), nlp=nlp[0])
+    entities = dict(
+        sorted((ent.text, ent.label_) for doc in read_docs(root / "other/test", nlp[0]) for ent in doc.ents)
+    )
+    ruler = save_ruler(
+        root / "ruler", *((label, text) for text, label in entities.items() if len(text) % 9), nlp=nlp[0]
+    )
     blank = save_ruler(root / "blank", ("PERSON", "nobody here"), nlp=nlp[1])
     save_ruler(root / "other_tokens", ("PERSON", "Ann"), nlp=nlp[2])
     for path in ("raw/a.txt", "raw/b.txt", "raw.txt"):
@@ -733,18 +737,18 @@ class Runner:
                 options += [parameter.opts[0], str(value)]
         return [*positional, *options]
 
-    def run(self, command: str, given: Mapping[str, Any], section: Mapping[str, Any] = {}) -> Made:
+    def run(self, command: str, options: Mapping[str, Any], section: Mapping[str, Any] = {}) -> Made:
         defaults = {parameter.name: parameter.default for parameter in CLICK[command].params}
-        given = {name: value for name, value in given.items() if value is not None and value != defaults[name]}
-        call = json.dumps([command, given, section], sort_keys=True)
+        options = {name: value for name, value in options.items() if value is not None and value != defaults[name]}
+        call = json.dumps([command, options, section], sort_keys=True)
         if call not in self.known:
             here = self.folder / str(len([*self.folder.iterdir()]))
             start = self.inputs / "start" / command
             shutil.copytree(start, here, symlinks=True) if start.is_dir() else here.mkdir()
-            if section and "root" in given:
-                shutil.copytree(here / given["root"], here / "root", symlinks=True)
+            if section and "root" in options:
+                shutil.copytree(here / options["root"], here / "root", symlinks=True)
                 write_yaml(here / "root/project.yml", section)
-                given["root"] = "root"
+                options["root"] = "root"
             elif section:
                 if "tokenizer" in section:
                     write_yaml(here / "configs/tokenizer.yml", {"tokenizer": section["tokenizer"]})
@@ -753,17 +757,17 @@ class Runner:
                 for own in section:
                     others = re.sub(rf"(?m)^{own}:\n(?: .*\n)*", "", others)
                 write_text(here / "sections.yml", others + srsly.yaml_dumps(section))
-                given["project"] = "sections.yml"
+                options["project"] = "sections.yml"
             forks = self.forks
             gc.freeze()  # as `train_in` does
             with pytest.MonkeyPatch.context() as patched:
                 patched.chdir(here)
                 patched.setattr(console, "Bar", ShownBar)
-                if "gpu_id" in given:
+                if "gpu_id" in options:
                     pretend_gpu(patched)
                 if command in ("train_curve", "seeds"):
                     pretend_training(patched)
-                result = CliRunner().invoke(COMMANDS[command], self.arguments(command, given), env={"COLUMNS": "400"})
+                result = CliRunner().invoke(COMMANDS[command], self.arguments(command, options), env={"COLUMNS": "400"})
             assert isinstance(result.exception, SystemExit | None), result.exc_info
             files = {path.relative_to(here).as_posix(): path for path in here.rglob("*") if path.is_file()}
             contents = {name: path.read_bytes() for name, path in files.items()}
@@ -807,8 +811,8 @@ def test_a_setting_changes_what_it_is_for(command, section, name, one, other, se
     assert differ(seen, (runner.run(command, GIVEN[command] | options, own) for own in sections))
 
 
-@pytest.mark.parametrize(("command", "message", "options", "section"), SAID)
-def test_a_command_says_what_it_did_and_leaves_nothing_else(command, message, options, section, runner):
+@pytest.mark.parametrize(("command", "patterns", "options", "section"), SAID)
+def test_a_command_says_what_it_did_and_leaves_nothing_else(command, patterns, options, section, runner):
     result = runner.run(command, GIVEN[command] | options, section)
-    assert not [one for one in message if not re.search(one, result.printed)], result.printed
+    assert not [pattern for pattern in patterns if not re.search(pattern, result.printed)], result.printed
     assert not [path for path in result.files if ".labelwise." in path]

@@ -80,7 +80,7 @@ def notes(comparison: Comparison) -> list[str]:
     if comparison.no_dev:
         lines.append(f"Test decides: {comparison.no_dev}")
     tested = "" if comparison.no_dev else ". Test confirms a star or contradicts it by its own interval"
-    lines.append(f"* significant: the 95% interval (for labels, of all at once) excludes 0{tested}")
+    lines.append(f"* significant: the 95% interval (simultaneous for labels) excludes 0{tested}")
     return [*lines, *(describe_verdict(comparison, name) for name in comparison.revisions[1:])]
 
 

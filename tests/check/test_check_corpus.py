@@ -107,8 +107,8 @@ def test_a_check_says_how_far_it_is(noisy, tmp_path):
         passes[name] = (len(texts), total)
         return texts
 
-    _, found = check(noisy / "corpus", tmp_path / "check", progress=progress)
-    texts = len({one.key for one in found})
+    _, findings = check(noisy / "corpus", tmp_path / "check", progress=progress)
+    texts = len({finding.key for finding in findings})
     assert passes.pop("look up answers") == (texts, texts)
     assert passes == dict.fromkeys(("count spans", "count words", "compare"), (110, 110))
 
@@ -116,7 +116,7 @@ def test_a_check_says_how_far_it_is(noisy, tmp_path):
 def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy):
     rows = rows_of(counted)
     answers = read_answers(noisy / "corpus", {row["key"] for row in rows})
-    digests = {(key, answer.dataset): answer.digests for key, given in answers for answer in given}
+    digests = {(key, answer.dataset): answer.digests for key, answers_of_text in answers for answer in answers_of_text}
     assert {row["split"] for row in rows} == {"train", "dev"}
     for row in rows[:30]:
         text = (noisy / "brat" / row["doc"]).read_text(encoding="utf8")
@@ -136,8 +136,8 @@ def test_findings_say_where_they_are_and_what_a_decision_changes(counted, noisy)
             if line:
                 marked = (noisy / "brat" / name).read_text(encoding="utf8").splitlines()[int(line) - 1]
                 assert marked.split("\t")[1] == f"{row['current'][2]} {start} {end}"
-            found = digests[row["key"], answer["dataset"]]
-            assert answer["answer"] == found.get(label, answer["answer"])
+            by_label = digests[row["key"], answer["dataset"]]
+            assert answer["answer"] == by_label.get(label, answer["answer"])
 
 
 def test_the_command_counts_without_training_and_writes_equal_bytes(counted, noisy, tmp_path, monkeypatch):
@@ -174,21 +174,21 @@ def test_the_test_set_changes_no_finding(merging):
         places = [(text.index("plate"), text.index("plate") + 5) for text in texts]
         return [task(text, *[place] * marked(n)) for n, (text, place) in enumerate(zip(texts, places, strict=True))]
 
-    found = set()
+    contents = set()
     for marked in (True, False):
         merging.declared.clear()
         merging.add("a", ["A"], rows("here", lambda n: n % 20 > 0), split="train")
         merging.add("t", ["A"], rows("there", lambda n: marked), split="test")  # noqa: B023
         merging.run()
         check(merging.root / "corpus", merging.root / "check")
-        found.add((merging.root / "check/findings.jsonl").read_bytes())
-    (content,) = found
+        contents.add((merging.root / "check/findings.jsonl").read_bytes())
+    (content,) = contents
     assert content.count(b"\n") == 3
     assert b"there" not in content
 
 
 @pytest.mark.parametrize(
-    ("answer", "spans", "found"),
+    ("answer", "spans", "expected"),
     [
         ({}, [], True),
         ({"answer": "ignore"}, [], False),
@@ -199,10 +199,10 @@ def test_the_test_set_changes_no_finding(merging):
         ({"_view_id": "classification"}, [], False),
     ],
 )
-def test_a_finding_has_the_answers_about_it(answer, spans, found, merging):
+def test_a_finding_has_the_answers_about_it(answer, spans, expected, merging):
     merging.add("a", ["A"], [task("big cat", *spans, **{"_view_id": "ner_manual", "_annotator_id": "ann", **answer})])
     key = text_key("big cat").hex()
     finding = Finding(1.0, "missing", "A", "cat", None, (4, 7, "A"), "cat", "train", "", key, "", "", "")
     merging.run()
     locate([finding], merging.root / "corpus", {"a": ("A",)})
-    assert [(one.file, one.annotator) for one in finding.answers.values()] == [("a.jsonl:1", "ann")] * found
+    assert [(place.file, place.annotator) for place in finding.answers.values()] == [("a.jsonl:1", "ann")] * expected

@@ -67,8 +67,8 @@ NESTED = ("wash the plate now", [(1, 3, "A"), (2, 3, "A")], {})
     ],
 )
 def test_determiners_numbers_units_punctuation_and_parts_before_hyphens_are_counted(texts, name, counts, tmp_path):
-    found = {key: both[:2] for key, both in inconsistencies(tmp_path, *texts).items()}
-    assert found == ({("A", *name): counts} if name else {})
+    counted = {key: both[:2] for key, both in inconsistencies(tmp_path, *texts).items()}
+    assert counted == ({("A", *name): counts} if name else {})
 
 
 def test_a_words_own_counts_outweigh_those_of_all_words_with_a_hyphen(tmp_path):
@@ -76,9 +76,9 @@ def test_a_words_own_counts_outweigh_those_of_all_words_with_a_hyphen(tmp_path):
     texts = [one for word in "bcdefghijk" for one in both(f"a {word} - kit here", (3, 4))]
     texts += [one for word in "bcdefghijk" for one in both(f"a {word} - kit here", (1, 4), times=1)]
     texts += both("a pre - kit here", (1, 4), times=6) + both("an anti - kit here", (1, 4), (3, 4), times=6)
-    found = inconsistencies(tmp_path, *texts)
-    assert {key[2]: value[:2] for key, value in found.items()} == {"anti-": (6, 6), "…-": (22, 46)}
-    sure, unsure = (found["A", "first word", word][2] for word in ("…-", "anti-"))
+    finder = inconsistencies(tmp_path, *texts)
+    assert {key[2]: value[:2] for key, value in finder.items()} == {"anti-": (6, 6), "…-": (22, 46)}
+    sure, unsure = (finder["A", "first word", word][2] for word in ("…-", "anti-"))
     assert sorted(row.surface for row in sure) == [f"{word} - kit" for word in "bcdefghijk"]
     assert max(row.score for row in unsure) < 0.3
     assert min(row.score for row in sure) > 1

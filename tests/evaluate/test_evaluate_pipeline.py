@@ -76,16 +76,16 @@ def test_one_process_and_two_write_and_print_the_predictions(ruler, demo_corpus,
 def test_dev_is_scored_beside_test_and_changes_nothing_of_it(ruler, demo_corpus, tmp_path):
     model = Path(shutil.copytree(ruler, tmp_path / "model"))
     write_seen(model, np.zeros(0, np.uint64))
-    found, rows = {}, {}
+    outputs, rows = {}, {}
     for name, options in (("both", ()), ("test", ("--split", "corpus/test")), ("dev", ("--split", "corpus/dev"))):
         (folder := tmp_path / name).mkdir()
         (folder / "corpus").symlink_to(demo_corpus)
         with chdir(folder):
             printed = call(evaluate_cli, "own", "--model", model, "--predictions", "predictions.jsonl", *options)
-        found[name] = json.loads((folder / "metrics/own.json").read_text())
+        outputs[name] = json.loads((folder / "metrics/own.json").read_text())
         rows[name] = [read_table(file).to_pylist() for file in Tables.of(folder / TABLES).files]
         assert ("F1 on dev" in printed) == (name == "both")
-    both, test, dev = found.values()
+    both, test, dev = outputs.values()
     assert {name for name in both if both[name] != test[name]} == {"predictions_digest", "dev"}
     assert both["dev"] == {name: dev[name] for name in both["dev"]} | {"seen": None}
     assert {"all_gold", "mistakes", "split_digest"} < both["dev"].keys()
@@ -156,11 +156,11 @@ def test_texts_are_scored_by_where_they_come_from(merging, by):
     printed = evaluate(merging.root, save_ruler(merging.root / "model", ("A", "cat")), merging.root / "corpus/test")
     stored = json.loads((merging.root / "training/own/groups.json").read_text())
     metrics = json.loads((merging.root / "metrics/own.json").read_text())
-    found = {
+    counts = {
         key: {value: (scores["texts"], scores["support"]) for value, scores in of.items()} for key, of in stored.items()
     }
     expected = {"source": {"s1": (14, 6), "s0": (6, 6)}, "dataset": {"one": (12, 12), "two": (10, 2), "none": (1, 1)}}
-    assert found == {key: expected[key] for key in sorted(by)}
+    assert counts == {key: expected[key] for key in sorted(by)}
     for key in by:
         assert f"{key} P R F1 95% Support Texts" in printed
     assert metrics["groups"] == {key: stored[key] for key in by if key == "dataset"}

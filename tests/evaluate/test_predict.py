@@ -57,9 +57,9 @@ def test_predictions_keep_lost_rejected_and_uncovered_annotation(merging, tmp_pa
     merging.add("binary", ["C"], rows, kind="binary", split="test")
     merging.run()
     model = save_ruler(tmp_path / "model", ("A", "big cat"), ("B", "at"), ("C", "sat"), ("C", "the"))
-    found = {doc.text: doc for doc in predict(model, tmp_path / "corpus" / "test", tmp_path / "p")[1]}
-    one, other = found.pop(text), found.pop(binary)
-    assert not found
+    docs = {doc.text: doc for doc in predict(model, tmp_path / "corpus" / "test", tmp_path / "p")[1]}
+    one, other = docs.pop(text), docs.pop(binary)
+    assert not docs
     assert one.gold == [(0, 7, "A"), (4, 7, "B"), (11, 13, "A")]
     assert (one.rejected, one.uncovered) == ([], {"C": "none"})
     assert one.predicted == [(0, 7, "A"), (8, 10, "B")]

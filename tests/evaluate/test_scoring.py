@@ -95,11 +95,11 @@ def test_on_covered_flat_data_the_numbers_are_spacys_to_the_last_digit(gold_labe
     ]
     against = score(docs, sorted({*gold_labels, *predicted_labels, "NEITHER"}))["all_gold"]
     examples = [Example(*pair) for pair in pairs]
-    found = {label: {key: row[key] for key in "prf"} for label, row in against["labels"].items()}
-    assert found.pop("NEITHER") == {"p": None, "r": None, "f": None}
+    by_label = {label: {key: row[key] for key in "prf"} for label, row in against["labels"].items()}
+    assert by_label.pop("NEITHER") == {"p": None, "r": None, "f": None}
     for expected in (Scorer.score_spans(examples, "ents"), Scorer().score(examples)):
         assert figures(against) == tuple(expected[f"ents_{key}"] for key in "prf")
-        assert found == expected["ents_per_type"]
+        assert by_label == expected["ents_per_type"]
     assert 0 < against["f"] < 1
     support = Counter(ent.label_ for _, gold in pairs for ent in gold.ents)
     assert {label: row["support"] for label, row in against["labels"].items() if row["support"]} == support

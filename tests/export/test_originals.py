@@ -50,15 +50,15 @@ class Standoff:
 
     def span(self, label: str, *pieces: tuple[int, int], renamed: str = "") -> str:
         """Annotate words in pieces of (first, number of words); return the id."""
-        found = [(self.places[at][0], self.places[at + n - 1][1]) for at, n in pieces]
+        ranges = [(self.places[at][0], self.places[at + n - 1][1]) for at, n in pieces]
         name = f"T{self.first + sum(row[0][:1] == 'T' for row in self.rows)}"
-        mention = " ".join(" ".join(self.text[start:end].split()) for start, end in sorted(found))
+        mention = " ".join(" ".join(self.text[start:end].split()) for start, end in sorted(ranges))
         rows = []
         for units, shown in ((self.units, label), (int, renamed or label)):
-            where = ";".join(f"{units(start)} {units(end)}" for start, end in found)
+            where = ";".join(f"{units(start)} {units(end)}" for start, end in ranges)
             rows.append(f"{name}\t{shown} {where}\t{mention}")
-        if len(found) == 1:
-            self.spans[name] = (*found[0], renamed or label)
+        if len(ranges) == 1:
+            self.spans[name] = (*ranges[0], renamed or label)
         self.rows.append((*rows, [name]))
         return name
 
@@ -72,11 +72,11 @@ class Standoff:
 
     def back(self, *gone: str) -> tuple[list[str], list[str]]:
         """Return the lines that come back without some spans, and the lines that go with these."""
-        lost, kept, left_out = {*gone}, self.rows, []
-        while more := [row for row in kept if not lost.isdisjoint(row[2])]:
+        lost, rows, left_out = {*gone}, self.rows, []
+        while more := [row for row in rows if not lost.isdisjoint(row[2])]:
             lost |= {row[0].partition("\t")[0] for row in more} - {"*"}
-            kept, left_out = [row for row in kept if row not in more], [*left_out, *more]
-        return [row for _, row, _ in kept], [row for row, *_ in left_out if row[0] != "T"]
+            rows, left_out = [row for row in rows if row not in more], [*left_out, *more]
+        return [row for _, row, _ in rows], [row for row, *_ in left_out if row[0] != "T"]
 
 
 def annotate_attributes(doc: Standoff, number: int) -> None:
@@ -92,10 +92,10 @@ def annotate_attributes(doc: Standoff, number: int) -> None:
 def annotate_events(doc: Standoff, number: int) -> None:
     """As brat writes events: a blank behind the last argument, nested events, events without arguments."""
     trigger, drug = doc.span("Give", (number, 1), renamed="Do"), doc.span("Drug", (20, 2))
-    given = doc.add(f"E1\tGive:{trigger} Theme:{drug} ", trigger, drug, back=f"E1\tDo:{trigger} Theme:{drug} ")
+    event = doc.add(f"E1\tGive:{trigger} Theme:{drug} ", trigger, drug, back=f"E1\tDo:{trigger} Theme:{drug} ")
     unwanted = doc.span("Dose", (24, 1))  # the section `brat` leaves its label out
     stop = doc.span("Stop", (30, 1))
-    doc.add(f"E2\tStop:{stop} Theme:{given} Theme2:{drug} Dose:{unwanted}", stop, given, drug, unwanted)
+    doc.add(f"E2\tStop:{stop} Theme:{event} Theme2:{drug} Dose:{unwanted}", stop, event, drug, unwanted)
     alone = doc.add(f"E3\tStop:{doc.span('Stop', (34, 1))} ", "T5")
     doc.add("A1\tNegated E2", "E2")
     doc.add(f"#1\tAnnotatorNotes {alone}\t??", alone)
@@ -244,9 +244,9 @@ def test_a_rejected_span_takes_the_lines_that_need_it(kind, tmp_path):
     done = export(corpus, tmp_path / "out", "brat", originals=Originals(tmp_path / "brat", how))
     left_out = []
     for name, doc in docs.items():
-        kept, others = doc.back(*gone.get(name, ()))
+        back, others = doc.back(*gone.get(name, ()))
         left_out += others
-        for file, content in files_of(kind, doc, kept, name).items():
+        for file, content in files_of(kind, doc, back, name).items():
             assert (tmp_path / "out" / file).read_text(encoding="utf8") == content
     beside = (tmp_path / "out/left_out.tsv").read_text(encoding="utf8").splitlines()
     assert sorted(row.partition("\t")[2] for row in beside) == sorted(left_out)
@@ -289,8 +289,8 @@ def test_an_edit_takes_the_lines_that_name_its_span_and_no_other(tmp_path):
     judged = [verdict(CLINIC, "Gave", "Give", "reject"), verdict(CLINIC, "fever", "Sign", "accept")]
     corpus = merge_brat(tmp_path, BratOptions(), judged)
     printed = call(export_cli, corpus, tmp_path / "out", "--originals", brat)
-    kept = [row for row in rows if not row.startswith(("T1\t", "T3\t", "E2", "R1", "A1", "#1"))]
-    assert lines_of(tmp_path / "out") == {"d/1.ann": [*kept, "T8\tSign 3 8\tfever"]}
+    back = [row for row in rows if not row.startswith(("T1\t", "T3\t", "E2", "R1", "A1", "#1"))]
+    assert lines_of(tmp_path / "out") == {"d/1.ann": [*back, "T8\tSign 3 8\tfever"]}
     assert "4 lines left out" in printed
     assert "events (1), relations (1), attributes (1), notes (1)" in printed
     assert "the first: d/1.ann:4, d/1.ann:7, d/1.ann:8" in printed

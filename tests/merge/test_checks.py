@@ -183,12 +183,12 @@ def test_a_label_whose_spans_lie_in_longer_ones_of_another_dataset_is_named(merg
     merging.add("people", ["PER"], [task(text, (0, 4), label="PER") for text in texts])
     merging.add("phrases", ["NP"], [task(text, (0, 7), label="NP") for text in texts[kept:]])
     ledger = merging.run(test_ratio=0, dev_ratio=0, policies=Policies(overlap=overlap))
-    found = [words for words in words_of(ledger.checks) if "overlap: first" in words]
-    assert bool(found) == warned
+    sentences = [words for words in words_of(ledger.checks) if "overlap: first" in words]
+    assert bool(sentences) == warned
     if warned:
-        assert found[0].startswith("Dataset 'people': 10 of 12 spans of PER aren't in doc.ents")
-        assert "'phrases'" in found[0]
-        assert 'doc.spans["gold"]' in found[0]
+        assert sentences[0].startswith("Dataset 'people': 10 of 12 spans of PER aren't in doc.ents")
+        assert "'phrases'" in sentences[0]
+        assert 'doc.spans["gold"]' in sentences[0]
 
 
 def test_spans_of_another_label_are_asked_about_and_not_to_be_declared_first(merging: Merging):
@@ -201,13 +201,13 @@ def test_spans_of_another_label_are_asked_about_and_not_to_be_declared_first(mer
     assert "overlap: first" not in printed
 
 
-@pytest.mark.parametrize(("name", "asked"), [("food-2026-06-01", True), ("food2", True), ("food-leo", False)])
-def test_a_later_export_with_corrections_is_asked_about_by_its_name(merging: Merging, name, asked):
+@pytest.mark.parametrize(("name", "warned"), [("food-2026-06-01", True), ("food2", True), ("food-leo", False)])
+def test_a_later_export_with_corrections_is_asked_about_by_its_name(merging: Merging, name, warned):
     texts = [f"text {number + 10} here" for number in range(30)]
     merging.add("food", ["FOOD"], [task(text, (0, 4), label="FOOD") for text in texts])
-    kept = [task(text, *[(0, 4)] * (number > 5), label="FOOD") for number, text in enumerate(texts)]
-    merging.add(name, ["FOOD"], kept)
-    assert ("Same person?" in all_words(merging.run())) == asked
+    corrected = [task(text, *[(0, 4)] * (number > 5), label="FOOD") for number, text in enumerate(texts)]
+    merging.add(name, ["FOOD"], corrected)
+    assert ("Same person?" in all_words(merging.run())) == warned
 
 
 def test_a_split_that_few_texts_leave_empty_is_told_with_a_salt_that_fills_it(merging: Merging):

@@ -31,16 +31,14 @@ def add(merging, texts, **options) -> None:
 
 
 def test_pairs_in_two_splits_are_reported_with_their_similarity_and_can_be_kept_in_one(merging):
-    labels_by_family = families(120)
-    add(merging, [text for family in labels_by_family for text in family])
+    text_pairs = families(120)
+    add(merging, [text for family in text_pairs for text in family])
     ledger = merging.run(dev_ratio=0.2, test_ratio=0.3, docs_per_partition=20)
     splits = {text: split for text, (split, _) in merging.docs().items()}
     apart = {
-        (one, other): jaccard(one, other)
-        for one, other in labels_by_family
-        if splits[one] != splits[other] and one != other
+        (one, other): jaccard(one, other) for one, other in text_pairs if splits[one] != splits[other] and one != other
     }
-    texts = [text for family in labels_by_family for text in family]
+    texts = [text for family in text_pairs for text in family]
     reported = {}
     for pair in merging.lines("near_duplicates.jsonl"):
         assert all(text["doc"] == f"{text['line']}.txt" for text in pair["texts"])
@@ -55,11 +53,9 @@ def test_pairs_in_two_splits_are_reported_with_their_similarity_and_can_be_kept_
     assert sum(of.total() for of in ledger.near_duplicates.values()) == len(reported) > 10
     ledger = merging.run("kept", dev_ratio=0.2, test_ratio=0.3, near_duplicates="group")
     kept = {text: split for text, (split, _) in merging.docs("kept").items()}
-    families_of_one = [(one, other) for one, other in labels_by_family if jaccard(one, other) > 0.9]
-    assert all(kept[one] == kept[other] for one, other in families_of_one)
-    assert all(kept[one] in (splits[one], splits[other]) for one, other in labels_by_family), (
-        "where the hash of one puts it"
-    )
+    near_pairs = [(one, other) for one, other in text_pairs if jaccard(one, other) > 0.9]
+    assert all(kept[one] == kept[other] for one, other in near_pairs)
+    assert all(kept[one] in (splits[one], splits[other]) for one, other in text_pairs), "where the hash of one puts it"
     assert ledger.near_duplicates == {}
     assert merging.files("kept")["near_duplicates.jsonl"] == b""
     assert {*kept.values()} == {"train", "dev", "test"}

@@ -86,9 +86,9 @@ class Oracle:
         self.ledger["dropped_spans"] = {
             reason.removesuffix(", learned"): Counter() for _, reason, _ in self.dropped_spans
         }
-        for (_, reason, told), count in self.dropped_spans.items():
+        for (_, reason, spans), count in self.dropped_spans.items():
             self.ledger["dropped_spans"][reason.removesuffix(", learned")][
-                ", ".join(label for _, _, label, *_ in told)
+                ", ".join(label for _, _, label, *_ in spans)
             ] += count
 
     def read(self, dataset: dict) -> list[dict]:
@@ -237,20 +237,20 @@ class Oracle:
                 for judge in judges
             ]
             needed = len(judges) if self.policies.annotators == "all" else (len(judges) + 1) // 2
-            kept = what_stands(marks, needed)
-            lost = [claim for claim in accepted if claim["key"][:2] not in kept]
+            standing = what_stands(marks, needed)
+            lost = [claim for claim in accepted if claim["key"][:2] not in standing]
             keys = sorted({claim["key"] for claim in lost})
             self.ledger["spans"].update({"outvoted": len(keys), "duplicate": len(lost) - len(keys)})
             self.ledger["labels"][label]["outvoted"] += len(keys)
             for key in keys:
                 winners = sorted({c["key"] for c in accepted if c not in lost and clash(c["key"], key)})[:1]
-                told = (
-                    (*one, "accept", tuple(sorted({c["task"]["name"] for c in accepted if c["key"] == one})))
-                    for one in (key, *winners)
+                spans = (
+                    (*span, "accept", tuple(sorted({c["task"]["name"] for c in accepted if c["key"] == span})))
+                    for span in (key, *winners)
                 )
-                self.dropped_spans[text, "outvoted", tuple(told)] += 1
+                self.dropped_spans[text, "outvoted", tuple(spans)] += 1
             out += lost
-        return [claim for claim in claims if not any(claim is one for one in out)]
+        return [claim for claim in claims if not any(claim is lost_claim for lost_claim in out)]
 
     def settle(self, text: str, claims: list[dict], voting: list[dict]) -> tuple[Says, Says]:
         """Divide claims about a span into accepted and rejected ones."""
@@ -259,19 +259,19 @@ class Oracle:
         voted = self.vote(text, standing, voting)
         standing = [claim for claim in voted if not self.taken_back(claim, voted)]
         self.ledger["spans"]["superseded"] += len(voted) - len(standing)
-        said: dict[str, Says] = {"accept": {}, "reject": {}}
+        by_verdict: dict[str, Says] = {"accept": {}, "reject": {}}
         for claim in standing:
             verdict, key = claim["verdict"], claim["key"]
-            self.ledger["spans"]["duplicate"] += key in said[verdict]
-            said[verdict][key] = tuple(sorted({*said[verdict].get(key, ()), claim["task"]["name"]}))
-        for key in said["accept"].keys() & said["reject"].keys():
+            self.ledger["spans"]["duplicate"] += key in by_verdict[verdict]
+            by_verdict[verdict][key] = tuple(sorted({*by_verdict[verdict].get(key, ()), claim["task"]["name"]}))
+        for key in by_verdict["accept"].keys() & by_verdict["reject"].keys():
             kept = {"accept-wins": "accept", "reject-wins": "reject"}[self.policies.conflicts]
             lost = "reject" if kept == "accept" else "accept"
             self.ledger["spans"]["conflict"] += 1
-            told = tuple((*key, verdict, said[verdict][key]) for verdict in (lost, kept))
-            self.dropped_spans[text, "conflict", told] += 1
-            del said[lost][key]
-        return said["accept"], said["reject"]
+            spans = tuple((*key, verdict, by_verdict[verdict][key]) for verdict in (lost, kept))
+            self.dropped_spans[text, "conflict", spans] += 1
+            del by_verdict[lost][key]
+        return by_verdict["accept"], by_verdict["reject"]
 
     def taken_back(self, claim: dict, claims: list[dict]) -> bool:
         """Return whether the dataset's latest verdict on the span is the opposite."""
@@ -297,15 +297,15 @@ class Oracle:
             if fate == "entity":
                 entities.append(key)
             else:
-                told = tuple((*claim, "accept", accepted[claim]) for claim in (key, *winners))
-                losers[key] = fate, told
+                spans = tuple((*claim, "accept", accepted[claim]) for claim in (key, *winners))
+                losers[key] = fate, spans
         learned: list[Key] = []  # by a head for each label: the longest in tokens, the first of those, or the entity
         for key in sorted(chars, key=lambda key: (-len(places[key]), places[key], key in losers, key)):
             clash = any(other[2] == key[2] and {*places[other]} & {*places[key]} for other in learned)
             learned += [] if clash else [key]
-        for key, (fate, told) in losers.items():
+        for key, (fate, spans) in losers.items():
             self.ledger["labels"][key[2]]["overlapping"] += key in learned
-            self.dropped_spans[text, fate + ", learned" * (key in learned), told] += 1
+            self.dropped_spans[text, fate + ", learned" * (key in learned), spans] += 1
         incorrect = sorted(key for key in rejected if place(text, key, "drop"))
         self.ledger["spans"]["rejected"] += len(incorrect)
         self.ledger["spans"]["rejected, misaligned"] += len(rejected) - len(incorrect)
@@ -704,7 +704,8 @@ def described(ledger: Ledger) -> dict[str, Any]:
         }
     )
     data["dropped_spans"] = {
-        reason: flat(of, "{}, {}", lambda told: told.removesuffix(", ")) for reason, of in ledger.dropped_spans.items()
+        reason: flat(of, "{}, {}", lambda labels: labels.removesuffix(", "))
+        for reason, of in ledger.dropped_spans.items()
     }
     return data
 

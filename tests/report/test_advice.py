@@ -397,7 +397,7 @@ def test_the_gain_of_twice_the_steps_follows_from_the_last_two_doublings(scores,
 
 
 @pytest.mark.parametrize(
-    ("curve", "found", "known", "longer"),
+    ("curve", "right", "known", "longer"),
     [
         (FLAT, 9, 10, True),
         (FLAT, 10, 10, False),
@@ -406,8 +406,8 @@ def test_the_gain_of_twice_the_steps_follows_from_the_last_two_doublings(scores,
         (None, 0, 10, False),
     ],
 )
-def test_a_pipeline_is_undertrained_if_it_misses_more_known_words_than_it_finds_words(curve, found, known, longer):
-    metrics = make_metrics(A=mistakes(right=found, seen=known, inconsistent=99))  # these say nothing of the training
+def test_a_pipeline_is_undertrained_if_it_misses_more_known_words_than_it_finds_words(curve, right, known, longer):
+    metrics = make_metrics(A=mistakes(right=right, seen=known, inconsistent=99))  # these say nothing of the training
     assert bool(train_longer(metrics, curve)) == longer
 
 

@@ -124,7 +124,7 @@ NOT_UTF_8 = "not utf-8; declare the files' `encoding` in the section brat of pro
 
 
 @pytest.mark.parametrize(
-    ("text", "ann", "found", "lines", "problems"),
+    ("text", "ann", "expected", "lines", "problems"),
     [
         # Nested, crossing and equal spans survive.
         (
@@ -156,9 +156,9 @@ NOT_UTF_8 = "not utf-8; declare the files' `encoding` in the section brat of pro
         ),
     ],
 )
-def test_every_line_is_counted_and_what_is_not_converted_is_located(tmp_path, text, ann, found, lines, problems):
+def test_every_line_is_counted_and_what_is_not_converted_is_located(tmp_path, text, ann, expected, lines, problems):
     document = read(tmp_path, text, ann)
-    assert (None if document.task is None else spans(document)) == found
+    assert (None if document.task is None else spans(document)) == expected
     assert +document.lines == lines
     assert located(document) == problems
 

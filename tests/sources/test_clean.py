@@ -34,7 +34,7 @@ def test_a_span_is_trimmed_and_one_that_cannot_be_used_costs_itself(raw, span):
 
 
 @pytest.mark.parametrize(
-    ("given", "made"),
+    ("keys", "expected"),
     [
         ({"answer": "reject"}, {"answer": "reject"}),
         ({"answer": "skip"}, {"answer": "skip"}),
@@ -49,9 +49,9 @@ def test_a_span_is_trimmed_and_one_that_cannot_be_used_costs_itself(raw, span):
         ({"meta": "doc"}, {"meta": {}, "doc": ""}),
     ],
 )
-def test_a_value_that_cannot_be_used_counts_as_missing(given, made):
-    task = clean(1, TEXT, **given)
-    assert {name: getattr(task, name) for name in made} == made
+def test_a_value_that_cannot_be_used_counts_as_missing(keys, expected):
+    task = clean(1, TEXT, **keys)
+    assert {name: getattr(task, name) for name in expected} == expected
 
 
 def test_labels_are_renamed_once_and_keep_their_old_names():

@@ -148,8 +148,8 @@ def test_the_spans_of_docs_are_those_declared_or_said(tmp_path, ents, groups, ke
             doc.spans[name] = [Span(doc, 0, 1, label) for label in labels]
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "a.spacy")
     whole, part = read_items(tmp_path / "a.spacy", key=key)
-    for found in (whole, part):
-        assert (str(found) if isinstance(found, Problem) else [span.label for span in found.spans]) == expected
+    for item in (whole, part):
+        assert (str(item) if isinstance(item, Problem) else [span.label for span in item.spans]) == expected
     if isinstance(whole, Task):
         assert (whole.kind, part.kind) == ("complete", "binary" if key != "sc" else "complete")
 

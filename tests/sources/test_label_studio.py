@@ -51,7 +51,7 @@ OTHER = "malformed: its spans belong to another text; declare that one as `text`
 
 
 @pytest.mark.parametrize(
-    ("data", "key", "found"),
+    ("data", "key", "expected"),
     [
         ({"text": TEXT, "url": "http://a-much-longer-string.example.org"}, "", TEXT),
         ({"body": TEXT, "pages": 3}, "", TEXT),
@@ -63,11 +63,11 @@ OTHER = "malformed: its spans belong to another text; declare that one as `text`
         ({"pages": 3}, "", "malformed: no text in its data: no value is a string"),
     ],
 )
-def test_the_text_is_the_declared_key_or_text_or_the_only_string(tmp_path, data, key, found):
+def test_the_text_is_the_declared_key_or_text_or_the_only_string(tmp_path, data, key, expected):
     full = {"id": 1, "data": data, "annotations": [annotation(result(4, 8, "5 mL"))]}
     brief = {name: value for name, value in small(mark(4, 8, "5 mL"), **data).items() if name in data or name != "text"}
     for row in (full, brief):
-        assert read(tmp_path / "a.json", [row], key=key) == [(TEXT, ML) if found == TEXT else found]
+        assert read(tmp_path / "a.json", [row], key=key) == [(TEXT, ML) if expected == TEXT else expected]
 
 
 WHO = {"annotator": 1, "annotation_id": 160, "created_at": "2026-11-22T13:28:08.421589Z", "lead_time": None}
@@ -126,9 +126,9 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("row", "found"), ROWS)
-def test_what_is_marked_is_found_and_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path, row, found):
-    assert read(tmp_path / "a.json", [row, task(TEXT, annotation())]) == [*found, (TEXT, [])]
+@pytest.mark.parametrize(("row", "expected"), ROWS)
+def test_what_is_marked_is_found_and_what_cannot_be_used_is_told_and_costs_nothing_else(tmp_path, row, expected):
+    assert read(tmp_path / "a.json", [row, task(TEXT, annotation())]) == [*expected, (TEXT, [])]
 
 
 GOOD = json.dumps(task(TEXT, annotation(result(4, 8)))).encode()

@@ -9,7 +9,7 @@ GERMANY = "\U0001f1e9\U0001f1ea"
 
 
 @pytest.mark.parametrize(
-    ("reading", "text", "offsets", "found"),
+    ("reading", "text", "offsets", "expected"),
     [
         ("code-points", "cat", (0, 9), (0, 9)),
         ("inclusive", "a cat", (2, 4), (2, 5)),
@@ -28,8 +28,8 @@ GERMANY = "\U0001f1e9\U0001f1ea"
         ("graphemes", f"{GERMANY} cat", (0, 9), None),
     ],
 )
-def test_offsets_are_mapped_to_code_points(reading, text, offsets, found):
-    assert READINGS[reading](text, offsets) == found
+def test_offsets_are_mapped_to_code_points(reading, text, offsets, expected):
+    assert READINGS[reading](text, offsets) == expected
 
 
 @pytest.mark.parametrize(

@@ -154,9 +154,9 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("row", "found"), ROWS)
-def test_a_row_is_read_by_its_own_keys_whatever_comes_before(tmp_path, row, found):
-    assert read(tmp_path / "a.jsonl", [TAGGED, DOCCANO, row, PRODIGY]) == [T, D, found, P]
+@pytest.mark.parametrize(("row", "expected"), ROWS)
+def test_a_row_is_read_by_its_own_keys_whatever_comes_before(tmp_path, row, expected):
+    assert read(tmp_path / "a.jsonl", [TAGGED, DOCCANO, row, PRODIGY]) == [T, D, expected, P]
 
 
 OBJECTS = [
@@ -191,8 +191,8 @@ def test_one_object_is_named_with_the_way_to_rows(tmp_path, content, why):
 )
 def test_a_row_without_a_text_is_named_with_the_way_to_one(tmp_path, row, why):
     for name in ("a.json", "a.jsonl"):
-        (found,) = read(tmp_path / name, [row])
-        assert found.startswith(f"unsupported format: {why}")
+        (problem,) = read(tmp_path / name, [row])
+        assert problem.startswith(f"unsupported format: {why}")
 
 
 NAMES = ["O", "B-ORG", "I-ORG", "B-MISC", "I-MISC", "B-PER", "I-PER"]

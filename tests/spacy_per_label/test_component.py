@@ -105,7 +105,7 @@ def column(tags: np.ndarray, label: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected", "rejected"),
+    ("annotation", "expected", "rejected"),
     [
         ({"gold": [(0, 1, "A"), (2, 4, "A")]}, {"A": "UOBLOOO", "B": "OOOOOOO"}, []),
         # spans of other labels may overlap
@@ -124,8 +124,8 @@ def column(tags: np.ndarray, label: str) -> str:
         ({"unaligned": [(1, 3, "A"), (22, 24, "A")]}, {"A": "?OOOO?O", "B": "OOOOOOO"}, []),
     ],
 )
-def test_what_an_example_teaches(given, expected, rejected):
-    tags, judged = targets_of(make_example(**given), LABELS)
+def test_what_an_example_teaches(annotation, expected, rejected):
+    tags, judged = targets_of(make_example(**annotation), LABELS)
     assert {label: column(tags, label) for label in expected} == expected
     assert judged == rejected
 
@@ -181,9 +181,9 @@ def test_predictions_on_missing_values_are_neither_right_nor_wrong():
 
 
 def test_a_label_is_complete_where_that_is_said_and_an_unknown_state_is_refused():
-    said, unsaid = (make_example([(0, 1, "A")], coverage=coverage) for coverage in ({"A": "complete"}, {}))
-    assert column(targets_of(said, LABELS)[0], "A") == "UOOOOOO"
-    assert get_known(said.reference).coverage == get_known(unsaid.reference).coverage == {}
+    stated, unsaid = (make_example([(0, 1, "A")], coverage=coverage) for coverage in ({"A": "complete"}, {}))
+    assert column(targets_of(stated, LABELS)[0], "A") == "UOOOOOO"
+    assert get_known(stated.reference).coverage == get_known(unsaid.reference).coverage == {}
     with pytest.raises(ValueError, match="coverage of A: 'Partial'; give one of 'complete', 'partial', 'none'"):
         make_example(coverage={"A": "Partial"})
 
@@ -259,8 +259,8 @@ def test_the_gradient_of_what_the_heads_see_is_that_of_finite_differences(contex
     rng = np.random.default_rng(0)
     spacy.util.fix_random_seed(5)  # no maxout switches within a step
     texts = [rng.normal(size=(size, 4)).astype("float32") for size in (5, 1, 0)]
-    given: Model = Model("given", lambda model, X, is_train: (X, lambda dY: dY))
-    model = make_heads(given, hidden_width=6, context=context)
+    vectors_layer: Model = Model("given", lambda model, X, is_train: (X, lambda dY: dY))
+    model = make_heads(vectors_layer, hidden_width=6, context=context)
     set_labels(model, 2)
     model.initialize(X=texts)
     logits, backprop = model.begin_update(texts)
@@ -337,11 +337,11 @@ def test_entities_and_blocked_tokens_that_a_doc_has_stay_as_with_spacys_ner(enti
     docs = []
     for nlp in learned.values():
         doc = nlp.make_doc(TEXTS[0][0])
-        given = {name: value if name == "default" else [doc[a:b] for a, b in value] for name, value in more.items()}
+        options = {name: value if name == "default" else [doc[a:b] for a, b in value] for name, value in more.items()}
         spans = [Span(doc, *entity[:3], *({"span_id": entity[4]} if entity[4:] else ())) for entity in entities]
         for span, one in zip(spans, entities, strict=True):
             span.kb_id_ = one[4] if one[4:] else ""
-        doc.set_ents(spans, **{"default": "missing", **given})
+        doc.set_ents(spans, **{"default": "missing", **options})
         docs.append(nlp.get_pipe("ner")(doc))
     assert len(docs[0].ents) >= 2
     assert len({str(doc.to_json()["ents"]) for doc in docs}) == 1
@@ -410,10 +410,10 @@ def test_behind_thousands_of_tokens_a_little_is_still_seen():
 def test_labels_are_given_or_found_and_added_before_there_are_heads():
     doc = NLP.make_doc("Ann")
     doc.ents = [Span(doc, 0, 1, "PER")]
-    for given, expected in ((None, ("PER",)), (["B", "A"], ("B", "A"))):
+    for labels, expected in ((None, ("PER",)), (["B", "A"], ("B", "A"))):
         nlp = spacy.blank("en")
         pipe = nlp.add_pipe("per_label", name="ner")
-        pipe.initialize(lambda: [Example(NLP.make_doc("Ann"), doc)], nlp=nlp, labels=given)
+        pipe.initialize(lambda: [Example(NLP.make_doc("Ann"), doc)], nlp=nlp, labels=labels)
         assert pipe.labels == expected == tuple(pipe.label_data)
     assert pipe.add_label("B") == 0
     with pytest.raises(ValueError, match="'DATE': the model has its heads; train again with all labels"):

@@ -87,8 +87,8 @@ def draw(rng: np.random.Generator, texts: int, label: str = "A") -> list[tuple[l
     for _ in range(texts):
         p = rng.uniform(0.3, 1, 4)
         right = rng.random(4) < p
-        found = [(label, place, place + 1, probability) for place, probability in enumerate(p.tolist())]
-        drawn.append((found, [(label, place, place + 1) for place in range(4) if right[place]]))
+        spans = [(label, place, place + 1, probability) for place, probability in enumerate(p.tolist())]
+        drawn.append((spans, [(label, place, place + 1) for place in range(4) if right[place]]))
     return drawn
 
 

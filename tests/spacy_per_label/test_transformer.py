@@ -192,9 +192,9 @@ def test_prepared_texts_teach_what_their_examples_do_to_the_bit(make, tiny_bert)
         examples.append(Example(nlp.make_doc(text), reference))
     ner.initialize(lambda: examples, nlp=nlp, labels=["A", "B"])
     learned = []
-    for given in (examples, pickle.loads(pickle.dumps([*map(pickle.loads(pickle.dumps(ner.preparer())), examples)]))):
+    for batch in (examples, pickle.loads(pickle.dumps([*map(pickle.loads(pickle.dumps(ner.preparer())), examples)]))):
         fix_random_seed(0)
-        loss = ner.update(given, drop=0.2)["per_label"]
+        loss = ner.update(batch, drop=0.2)["per_label"]
         [shim] = [shim for node in ner.model.walk() for shim in node.shims]
         tensors = () if make is numpys else shim._model.parameters()
         of_bert = [tensor.grad.numpy().copy() for tensor in tensors if tensor.grad is not None]
@@ -207,7 +207,7 @@ def test_prepared_texts_teach_what_their_examples_do_to_the_bit(make, tiny_bert)
             shim._model.zero_grad()
     assert learned[0][0] > 0
     assert all(np.array_equal(one, other) for one, other in zip(*learned, strict=True))
-    assert [len(text) for text in given] == [len(eg.reference) for eg in examples]
+    assert [len(text) for text in batch] == [len(eg.reference) for eg in examples]
     assert spacy.blank("en").add_pipe("per_label").preparer() is None
 
 

@@ -112,7 +112,7 @@ def test_more_steps_than_a_rate_that_falls_has_name_both_keys(demo_corpus):
 
 
 @pytest.mark.parametrize(
-    ("given", "epochs", "steps"),
+    ("keys", "epochs", "steps"),
     [
         (batcher("batch_by_words"), 2, 2 * 50_000 / 100),
         (batcher("batch_by_padded") | {"buffer": 9, "discard_oversize": False}, 2, 2 * 50_000 / 100),
@@ -121,9 +121,9 @@ def test_more_steps_than_a_rate_that_falls_has_name_both_keys(demo_corpus):
     ],
     ids=["words", "padded", "texts", "a schedule"],
 )
-def test_an_epoch_has_as_many_batches_as_its_batcher_makes(given, epochs, steps, demo_corpus, tmp_path):
+def test_an_epoch_has_as_many_batches_as_its_batcher_makes(keys, epochs, steps, demo_corpus, tmp_path):
     corpus = corpus_of(tmp_path, demo_corpus, texts=2_500, words=50_000)
-    config = own(tmp_path, training__batcher=given, labelwise__epochs=epochs, labelwise__least_steps=0)
+    config = own(tmp_path, training__batcher=keys, labelwise__epochs=epochs, labelwise__least_steps=0)
     assert fit_config(TrainingConfig(config, corpus)).settings["training"]["max_steps"] == steps
     if epochs:
         half = fit_config(TrainingConfig(config, corpus, limit=1_250))

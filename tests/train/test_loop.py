@@ -64,16 +64,18 @@ def capture(nlp: spacy.Language, scores: list) -> None:
     def logger(nlp, stdout, stderr):
         def log(info):
             if info and info["score"] is not None and info["step"]:
-                kept = {name: info["other_scores"][name] for name in ("ents_f", "ents_p", "ents_r", "ents_per_type")}
-                scores.append((info["step"], info["score"], kept))
+                scores_of_step = {
+                    name: info["other_scores"][name] for name in ("ents_f", "ents_p", "ents_r", "ents_per_type")
+                }
+                scores.append((info["step"], info["score"], scores_of_step))
 
         return log, lambda: None
 
     def before_update(nlp, at):
         fix_random_seed(zlib.crc32(f"0/{at['step']}/0".encode()))
 
-    made: dict[str, Callable] = {"loggers": lambda: logger, "callbacks": lambda: before_update}
-    for name, function in made.items():
+    registered: dict[str, Callable] = {"loggers": lambda: logger, "callbacks": lambda: before_update}
+    for name, function in registered.items():
         getattr(spacy.registry, name).register("tests.given", func=function)
     nlp.config["training"] |= {"logger": {"@loggers": "tests.given"}, "before_update": {"@callbacks": "tests.given"}}
 

@@ -78,7 +78,7 @@ def test_all_ranks_go_on_with_fewer_words_at_a_time_and_learn_the_same(
     trained = train_in(tmp_path, demo_corpus, WHOLE, workers=workers, log=told.append)
     told = [message for message in told if "out of memory in" in message and "words; retrying with" in message]
     assert told[-1].endswith(f"retrying with {trained.state.sub_batch:,}")
-    one, other = (np.array(curve(each, "loss_ner", "score")).astype(float) for each in (folder, tmp_path))
+    one, other = (np.array(curve(path, "loss_ner", "score")).astype(float) for path in (folder, tmp_path))
     np.testing.assert_allclose(other, one, rtol=1e-3, atol=0.02)
 
 
@@ -145,8 +145,8 @@ def test_memory_that_really_runs_out_is_seen(kind, demo_corpus, tiny_bert, tmp_p
     wide = {"components.tok2vec.model.encode.width": 384}
     overrides |= wide if kind == "tok2vec" else {"components.ner.model.tok2vec.name": str(tiny_bert)}
     config, extra = (CPU, 20) if kind == "tok2vec" else (GPU, 40)
-    given = json.dumps([str(config), str(demo_corpus), overrides, extra])
-    printed = run_python("-c", LIMITED, given, cwd=tmp_path, OMP_NUM_THREADS="1", WITH_TORCH="1")
+    arguments = json.dumps([str(config), str(demo_corpus), overrides, extra])
+    printed = run_python("-c", LIMITED, arguments, cwd=tmp_path, OMP_NUM_THREADS="1", WITH_TORCH="1")
     assert "Step 0: out of memory at " in printed
 
 

@@ -100,10 +100,10 @@ def test_of_nested_spans_of_a_label_the_longest_is_named_as_it_is_the_one_learne
     merging.add("b", ["B"], [task("big red cat", (4, 7), label="B")])
     merging.run(dev_ratio=0, test_ratio=0)
     docs = [doc for partition in find_partitions(merging.root / "corpus/train") for doc in read_stored_docs(partition)]
-    found = {(place, doc.text[start:end]) for place, doc, start, end, _ in learned_spans(docs, ["B", "A"], {1})}
+    learned = {(place, doc.text[start:end]) for place, doc, start, end, _ in learned_spans(docs, ["B", "A"], {1})}
     first = 2 if docs[0].text == "old dog" else 0
     dog = (1, 2, 1) if first else (4, 5, 1)
-    assert found == {((first, first + 2, 1), "big red"), ((first + 2, first + 3, 1), "cat"), (dog, "dog")}
+    assert learned == {((first, first + 2, 1), "big red"), ((first + 2, first + 3, 1), "cat"), (dog, "dog")}
 
 
 def test_a_place_names_its_text_and_a_span_the_one_that_it_replaced(project):
@@ -118,7 +118,7 @@ def test_a_place_names_its_text_and_a_span_the_one_that_it_replaced(project):
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         (["other/corpus", "--predicted", "cpu", TEXT], "trained on another corpus than other/corpus"),
         (["corpus", "--predicted", "rules", TEXT], "no head for each label; name a pipeline that has, such as cpu"),
@@ -128,12 +128,12 @@ def test_a_place_names_its_text_and_a_span_the_one_that_it_replaced(project):
         (["corpus", "--predicted", "cpu", "--problems", TEXT], "or else --problems"),
     ],
 )
-def test_what_cannot_be_explained_is_refused(asked, message, project):
-    if "rules" in asked:
+def test_what_cannot_be_explained_is_refused(arguments, message, project):
+    if "rules" in arguments:
         (project / "training/rules").mkdir()
         folder = save_ruler(project / "training/rules/model-best", ("DRUG", "Xanor"), nlp=spacy.blank("xx"))
         (folder / "trained.json").write_bytes((project / "training/cpu/model-best/trained.json").read_bytes())
-    assert message in " ".join(ask(*asked, status=1))
+    assert message in " ".join(ask(*arguments, status=1))
 
 
 def test_a_text_without_a_predicted_span_says_so_and_a_time_is_no_line(project):

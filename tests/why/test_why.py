@@ -55,8 +55,8 @@ def merged(tmp_path_factory) -> Merging:
     return merging
 
 
-def ask(merging: Merging, *asked: str, status: int = 0) -> list[str]:
-    printed = call(why_cli, merging.root / "corpus", *asked, "--datasets", merging.root / "tasks", status=status)
+def ask(merging: Merging, *place: str, status: int = 0) -> list[str]:
+    printed = call(why_cli, merging.root / "corpus", *place, "--datasets", merging.root / "tasks", status=status)
     return [line for line in printed.splitlines() if line]
 
 
@@ -248,7 +248,7 @@ def test_every_reason_says_what_decides():
 
 
 @pytest.mark.parametrize(
-    ("asked", "error"),
+    ("place", "error"),
     [
         (
             ["org.jsonl:99"],
@@ -261,8 +261,8 @@ def test_every_reason_says_what_decides():
         (["org.jsonl", "--problems"], "give a file and line, a document or words, or else --problems"),
     ],
 )
-def test_nothing_found_is_an_error_that_names_the_search(asked, error, merged):
-    assert re.search(error, flat(" ".join(ask(merged, *asked, status=1))))
+def test_nothing_found_is_an_error_that_names_the_search(place, error, merged):
+    assert re.search(error, flat(" ".join(ask(merged, *place, status=1))))
 
 
 def test_the_line_of_a_token_names_that_of_its_sentence(tmp_path, monkeypatch):

@@ -132,5 +132,5 @@ def test_an_earlier_copy_of_a_data_set_brings_nothing_back(merging, name):
 def test_a_number_names_somebody_in_its_data_set_alone(merging):
     """Each Label Studio counts its users from 1."""
     pair = {("0.json 1", "1.json 1"): {"texts": 1, "spans": 3, "both": 1}}
-    for one, said in ((False, pair), (True, {})):
-        assert merged(merging, [exported(ZOE)], [exported(ZOE, LABS)], one=one)[2].pairs == said
+    for one, pairs in ((False, pair), (True, {})):
+        assert merged(merging, [exported(ZOE)], [exported(ZOE, LABS)], one=one)[2].pairs == pairs
