@@ -111,7 +111,7 @@ def read_spacy(folder: Path) -> tuple[list[str], np.ndarray]:
 
 def reduce_width(vectors: np.ndarray, width: int) -> np.ndarray:
     """Reduce vectors by PCA, in half precision; narrower ones keep their width."""
-    centred = vectors.astype("float64") - vectors.mean(axis=0)
-    _, directions = np.linalg.eigh(centred.T @ centred)
-    reduced = centred @ directions[:, ::-1][:, :width]
+    centered = vectors.astype("float64") - vectors.mean(axis=0)
+    _, directions = np.linalg.eigh(centered.T @ centered)
+    reduced = centered @ directions[:, ::-1][:, :width]
     return (reduced * SCALE / np.sqrt((reduced**2).mean())).astype("float16")

@@ -31,9 +31,9 @@ MAX_TABLE_ROWS = 8
 class Messages:
     """Messages on standard output, in color on terminals only: a title, and a remedy or a reason, if any."""
 
-    def _say(self, sign: str, colour: str, title: str, text: str = "") -> None:
+    def _say(self, sign: str, color: str, title: str, text: str = "") -> None:
         console = Console(highlight=False)
-        for line, style in ((f"{sign} {title}", colour), (text, "")):
+        for line, style in ((f"{sign} {title}", color), (text, "")):
             if line:
                 wrapped = textwrap.fill(line, console.width, **WRAPPED)
                 console.print(Text(wrapped, style), soft_wrap=True)

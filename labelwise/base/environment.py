@@ -27,6 +27,6 @@ def configure() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Hugging Face's packages send usage data by default.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    # Colours are for terminals (https://no-color.org): spaCy's printer reads this when it is imported.
+    # Colors are for terminals (https://no-color.org): spaCy's printer reads this when it is imported.
     if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         os.environ["ANSI_COLORS_DISABLED"] = "1"

@@ -13,7 +13,7 @@ from spacy.strings import get_string_id
 from labelwise.corpus.docbin_reader import StoredDoc, TokenSpan
 
 MAX_WORDS = 8  # of a form to look for
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: neighbouring numbers get distant digests
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: neighboring numbers get distant digests
 _OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 

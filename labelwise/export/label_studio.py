@@ -20,7 +20,7 @@ def write_label_studio(source: ExportSource, folder: Path) -> Exported:
             file.write((b",\n" if number else b"[\n") + msgspec.json.encode(make_task(doc, source)))
         file.write(b"\n]\n" if source.texts else b"[\n]\n")
     labels = "".join(
-        f'    <Label value={quoteattr(label)} background="{_colour(number)}"/>\n'
+        f'    <Label value={quoteattr(label)} background="{_color(number)}"/>\n'
         for number, label in enumerate(source.labels)
     )
     (folder / "config.xml").write_text(
@@ -50,6 +50,6 @@ def make_task(doc: ExportDoc, source: ExportSource) -> dict[str, Any]:
     return {"data": data | known, "annotations": [{"ground_truth": False, "result": results}]}
 
 
-def _colour(number: int) -> str:
+def _color(number: int) -> str:
     parts = colorsys.hls_to_rgb(number * TURN % 1, 0.5, 0.7)
     return "#" + "".join(f"{round(255 * part):02x}" for part in parts)

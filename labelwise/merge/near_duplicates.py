@@ -25,7 +25,7 @@ from labelwise.merge.partition import MergeJob
 from labelwise.merge.rules.splits import declared_split, excluded_splits
 
 BANDS, ROWS, SHINGLE = 16, 8, 3
-# If at most this many texts share a band, all pairs are compared; else neighbours, and each text with the first.
+# If at most this many texts share a band, all pairs are compared; else neighbors, and each text with the first.
 ALL_PAIRS = 10
 WORDS = re.compile(r"\w+")
 

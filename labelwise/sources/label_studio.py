@@ -148,13 +148,13 @@ def _is_path(result: Any) -> bool:
 def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], list[Problem]]:
     marks, problems = [], []
     objects = [result for result in results if isinstance(result, dict)]
-    labelled = {str(result.get("id")) for result in objects if result.get("type") not in OTHERS}
+    labeled = {str(result.get("id")) for result in objects if result.get("type") not in OTHERS}
     for result in objects:
         value: Any = result.get("value")
         kind = result.get("type")
         labels = _labels(value) if isinstance(value, dict) else []
-        # Further questions about a labelled region, such as choices, have its offsets, too.
-        if kind in OTHERS and (kind != "taxonomy" or not _has_offsets(value) or str(result.get("id")) in labelled):
+        # Further questions about a labeled region, such as choices, have its offsets, too.
+        if kind in OTHERS and (kind != "taxonomy" or not _has_offsets(value) or str(result.get("id")) in labeled):
             problems.append(Problem(number, Reason.NOT_A_SPAN, str(kind)))
         elif not _has_offsets(value):
             problem = Problem(number, Reason.INVALID, f"{kind} without offsets in the text")
