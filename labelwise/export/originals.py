@@ -227,7 +227,7 @@ class Originals:
         table, _ = choose_reading(text, [(fragments, match[3]) for _, match, fragments in found])
         written: dict[Place, bytes | None] = {}
         for line, match, fragments in found:
-            pieces = to_code_points(fragments, table)
+            pieces = to_code_points(text, fragments, table)
             label = rename.get(match[1], match[1])
             span = original.spans.get(line.place)
             readings = self._said(text, pieces)

@@ -39,6 +39,7 @@ from labelwise.merge.rules.settings import Settings
 MIN_SPANS = 10  # or rows; fewer may be chance
 MAX_LISTED = 6  # names in a sentence
 MAX_TEXTS, MAX_CHARS = 20_000, 2**21  # in the sample of texts
+PUNCTUATION = frozenset(",.;:!?，。；：！？")
 CONTEXT_CHARS = 20  # on either side of a quoted span
 
 
@@ -53,12 +54,17 @@ class Evidence(NamedTuple):
 
 
 class SampledText(NamedTuple):
-    """A text of the corpus: tokens, datasets, and tokens in accepted spans by label."""
+    """A text of the corpus: tokens, datasets, accepted spans and tokens in them by label.
+
+    punctuated (Sequence[tuple[str, str]]): label and quote of spans of words with a final punctuation mark.
+    """
 
     text: str
     tokens: int
     datasets: Sequence[str]
     labels: Mapping[str, int] = {}
+    spans: Mapping[str, int] = {}
+    punctuated: Sequence[tuple[str, str]] = ()
 
 
 @dataclass
@@ -84,10 +90,17 @@ class Merged:
             for key, name in read_columns(group.rows, "text", "dataset"):
                 datasets.setdefault(key, []).append(name)
             for key, doc in docs:
-                labels: Counter[str] = Counter()
-                for start, end, label in doc.gold:
-                    labels[doc.strings[label]] += end - start
-                texts.append(SampledText(text := doc.text, len(doc), [*dict.fromkeys(datasets[key])], labels))
+                text, labels, spans = doc.text, Counter[str](), Counter[str]()
+                starts, ends = doc.offsets()
+                punctuated = []
+                for start, end, label_hash in doc.gold:
+                    label = doc.strings[label_hash]
+                    labels[label] += end - start
+                    spans[label] += 1
+                    if end - start > 1 and doc.strings[doc.words[end - 1]] in PUNCTUATION:
+                        punctuated.append((label, quote(text, starts[start], ends[end - 1])))
+                names = [*dict.fromkeys(datasets[key])]
+                texts.append(SampledText(text, len(doc), names, labels, spans, punctuated))
                 chars += len(text)
                 if len(texts) >= MAX_TEXTS or chars >= MAX_CHARS:
                     return texts

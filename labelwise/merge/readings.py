@@ -107,9 +107,8 @@ def best_reading(trials: Trials, files: Sequence[int]) -> Better | None:
     for name in READINGS:
         before, after = _count(trials, files, name)
         if before >= MIN_LOST_SPANS and after <= MAX_LEFT_SHARE * before:
-            candidates.append((after, name, before))
-    after, name, before = min(candidates, default=(0, "", 0))
-    return Better(name, before, after) if name else None
+            candidates.append(Better(name, before, after))
+    return min(candidates, key=lambda better: better.after, default=None)
 
 
 def best_readings(trials: Trials, files: Sequence[int]) -> dict[int, Better]:

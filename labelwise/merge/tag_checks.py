@@ -5,11 +5,22 @@ from collections import Counter
 from collections.abc import Container
 from itertools import chain, islice
 
-from labelwise.merge.check_kinds import MAX_LISTED, Data, Evidence, Kind, Merged, dataset_check, largest_first, some
+from labelwise.merge.check_kinds import (
+    MAX_LISTED,
+    MIN_SPANS,
+    Data,
+    Evidence,
+    Kind,
+    Merged,
+    dataset_check,
+    largest_first,
+    some,
+)
 from labelwise.sources.formats import TABLES
 from labelwise.sources.tags import BEHIND, BELOW, LOWER_CASE, MIDDLE, OTHER_OUTSIDE, find_recurring
 from labelwise.sources.webanno import custom_layers
 
+MIN_PUNCTUATED = 1 / 6  # share of a dataset's spans; 1 in 40 in public corpora
 MIN_PIECES = 0.05  # share of a dataset's words that continue another word
 MIN_TOKENS = 100  # of a dataset
 TAGGED = (*TABLES, ".parquet")
@@ -21,9 +32,12 @@ SENTENCE_END = re.compile(r" [.!?。！？](?= )")
 
 
 def _tags_as_labels(data: Data) -> list[Evidence]:
+    """Find labels with prefixes of tags, or O as the most frequent one."""
     labels = data.figures.labels(*{reason for _, reason in data.figures.spans})
     tags = Counter({name: n for name, n in labels.items() if name and MIDDLE.fullmatch(name)})
-    return some(2 * tags.total() > labels.total() and len(find_recurring(tags)), labels=largest_first(tags))
+    recurring = find_recurring(tags) if 2 * tags.total() > labels.total() else ()
+    outside = labels["O"] if labels["O"] == max(labels.values(), default=0) else 0
+    return some(outside or len(recurring), labels=largest_first(labels if outside else tags))
 
 
 def _misspelled_tags(data: Data) -> list[Evidence]:
@@ -49,6 +63,13 @@ def _label_of_most_words(data: Data) -> list[Evidence]:
         covered.update({label: n for label, n in sampled.labels.items() if label in data.dataset.labels})
     label, n = max(covered.items(), key=lambda item: item[1], default=("", 0))
     return some(words >= MIN_TOKENS and 2 * n > words and n, all=words, label=label)
+
+
+def _punctuated_spans(data: Data) -> list[Evidence]:
+    own = {*data.dataset.labels}
+    spans = sum(n for sampled in data.sample for label, n in sampled.spans.items() if label in own)
+    quotes = [f"{label}  {words}" for sampled in data.sample for label, words in sampled.punctuated if label in own]
+    return some(len(quotes) >= max(MIN_SPANS, MIN_PUNCTUATED * spans) and len(quotes), quotes=quotes[:3], all=spans)
 
 
 def _word_pieces(data: Data) -> list[Evidence]:
@@ -80,6 +101,14 @@ TAG_CHECKS = (
         "its labels look like tags of tokens (BIO, BILOU, BMES): {labels}",
         "Write one span for each entity, with its label alone, or the tokens with their tags (docs/formats.md). If the "
         "data is correct, {add}",
+        "expect_losses: true",
+        stops=True,
+    ),
+    dataset_check(
+        "punctuated spans",
+        _punctuated_spans,
+        "{n:,} of {all:span} end with a punctuation mark behind words",
+        "If ends are a token or a character too late, correct them. If the data is correct, {add}",
         "expect_losses: true",
         stops=True,
     ),

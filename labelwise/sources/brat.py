@@ -313,7 +313,7 @@ def _to_span(
     text: str, table: OffsetTable | None, mention: _Mention, how: BratOptions, notes: Counter[str]
 ) -> Span | Problem:
     line = mention.line
-    written = fragments = to_code_points(mention.fragments, table)
+    written = fragments = to_code_points(text, mention.fragments, table)
     if not says(text, written, mention.quoted):
         nearest = None
         if how.shifted == "nearest" and len(written) == 1 and mention.quoted:

@@ -86,6 +86,8 @@ def clean(
             for name, (given, read_as, kind) in values.items()
             if given in (None, "") or type(read_as) is not kind
         ]
+        if whole and not read and not wrong:
+            wrong = _misplaced(written, length, empty=start >= end)
         why = why or (": " + ", ".join(wrong) if wrong else "")
         problem = f"{label or None} {span.start} {span.end}{why}"
         unusable.append(Span(0, 0, str(label), verdict, *(span.place or ("", 0)), "", problem, fits))
@@ -111,6 +113,18 @@ def clean(
 def strings_of(meta: Any) -> dict[str, str]:
     """Return the values of a row's `meta` as strings."""
     return {key: str(value) for key, value in meta.items() if value is not None} if isinstance(meta, dict) else {}
+
+
+def _misplaced(offsets: tuple[int, int], length: int, *, empty: bool) -> list[str]:
+    """Explain offsets outside a text, or a span that is empty once stripped."""
+    start, end = offsets
+    reasons = {
+        "its end isn't after its start": start >= end,
+        "its start is below 0": start < 0,
+        f"the text has {length:,} characters": end > length,
+        "white space alone": empty,
+    }
+    return [reason for reason, holds in reasons.items() if holds][:1]
 
 
 def _quoted_by(name: str, text: str, offsets: tuple[int, int], quoted: str) -> bool:

@@ -39,14 +39,15 @@ from labelwise.sources.conll_layout import (
 from labelwise.sources.prodigy_row import task_of
 from labelwise.sources.tags import OUTSIDE, PREFIXED, Scheme, find_scheme, split_tag, tagged_row
 
-# Such as `# sent_id = 3`, `# id 5b4a domain=train`, or `#begin document (a); part 000`.
-COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*")
+# Such as `# sent_id = 3`, `# id 5b4a domain=train`, `#begin document (a); part 000`, or `###MEDLINE:95369245`.
+COMMENT = re.compile(r"#\s*\S+\s*=.*|#\s*|#(?:begin|end) document.*|#\s.*|###\S.*")
 # Of CoNLL-U, CoNLL-2012, and HIPE-2022.
 DOCUMENT_NAME = re.compile(r"#\s*newdoc id\s*=\s*(.+)|#begin document \((.+)\).*|#\s*(?:\w+:)?document_id\s*=\s*(.+)")
 SENTENCE_NAME = re.compile(r"#\s*sent_id\s*=.*")
 REPEATED = re.compile(r"[0-9]+[-.][0-9]+")  # the number of several words, or of an empty node, in CoNLL-U
 NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes, as `surrogateescape` decodes them
 MAX_TAGS = 10_000  # different ones
+MISSING = ("nan", "NaN", "NA", "NULL", "None")  # in tables of pandas and R
 NumberedRow = tuple[int, list[str]]  # the number of a line, and its columns
 
 
@@ -57,7 +58,8 @@ def read_conll(path: Path) -> Iterator[Item]:
         head = list(islice(numbered, HEAD))
         layout = find_layout(path, [line for _, line in head])
         tags, starts = _count_tags(chain(head, numbered), layout)
-        scheme, untagged = find_scheme(tags), "_" if "O" in tags else ""  # where O is outside, `_` says nothing: HIPE's
+        # Where O is outside, or nothing else is there, `_` says nothing: HIPE's.
+        scheme, untagged = find_scheme(tags), "_" if "O" in tags or {*tags} == {"_"} else ""
         file.seek(0)
         documents, document = 0, ""
         for lines in _blocks(_lines(file), layout):
@@ -100,6 +102,7 @@ def _blocks(numbered: Iterable[tuple[int, str]], layout: Layout) -> Iterator[lis
         blank = not line.strip(WHITE)
         cells = cells_of(line) if layout.sentence >= 0 and not blank else []
         value = cells[layout.sentence].strip() if len(cells) > max(layout.sentence, 0) else ""
+        value = "" if value in MISSING else value
         if (blank or value not in ("", last) or _begins(line)) and block:
             yield block
             block = []
@@ -179,5 +182,5 @@ def _read_sentence(rows: Sequence[NumberedRow], layout: Layout, document: str, s
             return Problem(number, Reason.MALFORMED, f"{len(cells)} columns, where {first}")
     words, tags = ([cells[place].strip() for _, cells in rows] for place in columns)
     if untagged and {*tags} == {untagged}:
-        return Problem(rows[0][0], Reason.NOT_ANNOTATED, f"its tags are all {untagged}, and others are O")
+        return Problem(rows[0][0], Reason.NOT_ANNOTATED, f"its tags are all {untagged}")
     return task_of(rows[0][0], tagged_row(words, tags, {DOCUMENT: document} if document else None, scheme))

@@ -43,6 +43,7 @@ WORD_ENDS = re.compile("[-_ .]+")
 NUMBER = re.compile(r"([0-9]{1,9})(?:[-.]([0-9]{1,9}))?")  # of a token: 1, 2-3, 4.1, or 6-4 in the sixth sentence
 MIN_SHARE = 0.9  # of a column's cells
 MIN_WORDS = 10  # different ones in a column
+MIN_SYNTAX = 10  # columns of syntax or semantic roles, as in CoNLL-X and CoNLL-2009; a label without B or I may be one
 CHUNKS = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "PC", "NC", "VC", "AC"}
 Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and how many there are
 
@@ -97,15 +98,18 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
     if columns:
         _check_shapes(path, width, sentences)
     if column_names or names:
-        token, tag = _named_columns(column_names or names)
-        sentence = next((place for place, name in enumerate(names) if name.upper().startswith("SENTENCE")), -1)
+        # R writes no name of its first column, the numbers of rows.
+        numbered = names and len(names) == width - 1 and all(map(str.isdigit, columns[0]))
+        named = column_names or [""] * bool(numbered) + names
+        token, tag = _named_columns(named)
+        sentence = next((place for place, name in enumerate(named) if name.upper().startswith("SENTENCE")), -1)
         layout = Layout(shape, token, tag, names, sentence)
     else:
         tags = {place: scheme for place, column in enumerate(columns) if (scheme := _scheme_of(column))}
         tag = _choose_column(path, columns, tags)
         pairs = (pair for rows in sentences for pair in pairwise(rows))
         neighbors = [pair for pair in pairs if all(len(row) == width for row in pair)]
-        token = _find_tokens(path, columns, {*tags, tag}, neighbors)
+        token = _find_tokens(path, columns, {*tags, tag}, tag, neighbors)
         layout = Layout(shape, token, -1 if tag == width - 1 else tag)
     if width > max(layout.token, layout.tag, 0):
         _check_words(path, columns[layout.token], columns[layout.tag], sentences)
@@ -139,7 +143,11 @@ def _check_words(
 
 
 def _find_tokens(
-    path: Path, columns: Sequence[Sequence[str]], tags: Iterable[int], neighbors: Sequence[tuple[list[str], list[str]]]
+    path: Path,
+    columns: Sequence[Sequence[str]],
+    tags: Iterable[int],
+    tag: int,
+    neighbors: Sequence[tuple[list[str], list[str]]],
 ) -> int:
     """Find the column of tokens; refuse one without letters if another column has words."""
     others = [place for place in range(len(columns)) if place not in tags]
@@ -153,7 +161,7 @@ def _find_tokens(
     if wordy and first not in wordy:
         raise InputError(
             f"{path}: column {first + 1} has no words; name the columns in a first line, such as `# global.columns = "
-            f"{_columns_line(len(columns), wordy[0])}`. The columns are {_sample(columns)}"
+            f"{_columns_line(len(columns), wordy[0], tag)}`. The columns are {_sample(columns)}"
         )
     return first
 
@@ -212,7 +220,11 @@ def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[i
         return next(iter(tags))
     last = {*columns[-1]} - {*OUTSIDE} if columns else set()
     odd = any(sign in cell for cell in last for sign in "=|(*") or len(last) > max(10, sum(map(len, columns[:1])) / 4)
-    odd = odd or (not last and any(cell[:1] == "(" and cell[-1:] == "*" for cell in chain(*columns)))
+    odd = (
+        odd
+        or len(columns) >= MIN_SYNTAX
+        or (not last and any(cell[:1] == "(" and cell[-1:] == "*" for cell in chain(*columns)))
+    )
     if not tags and not odd:
         return len(columns) - 1
     problem = f"columns {' and '.join(str(place + 1) for place in tags)} have tags" if tags else "no column has tags"

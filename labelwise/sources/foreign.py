@@ -7,6 +7,8 @@ from typing import NamedTuple
 HEAD = 2000  # bytes that show the format of a file
 BOM = rb"(?:\xef\xbb\xbf)?"
 XML = rb"(?:<\?xml[^>]*>)?\s*(?:<!DOCTYPE[^>]*>)?\s*"
+PYTHON = rb"(?:\s*(?:import|from|#)[^\n]*\n)*\s*(?:\w+\s*=\s*)?\[\s*\("
+CAS = "this is UIMA's CAS"
 ROWS = "write each text with its `entities` as a row of JSONL"
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".7z", ".rar")
 BCONV = "convert it to brat with the Python library bconv"
@@ -32,11 +34,18 @@ FOREIGN = (
     Foreign(
         "this is ner-annotator's; write its `annotations` alone to a file: jq .annotations", ("classes", "annotations")
     ),
-    Foreign(
-        "this is a list of Python's; write it as JSON: json.dump(LIST, file)", begins=rb"\s*(?:\w+\s*=\s*)?\[\s*\("
-    ),
+    Foreign("this is a list of Python's; write it as JSON: json.dump(LIST, file)", begins=PYTHON),
+    Foreign(f"this is SQuAD, questions with answers; {ROWS}", ("paragraphs", "qas")),
     Foreign("this is spaCy 2's training JSON; convert it to .spacy with `python -m spacy convert`", ("paragraphs",)),
-    Foreign("this is UIMA's CAS; export WebAnno TSV 3 instead", ("%FEATURE_STRUCTURES",), XML + b"<xmi:XMI", (".xmi",)),
+    Foreign("these are Python's dicts; write each as JSON: json.dumps(ROW)", begins=rb"\s*\[?\s*\{'"),
+    Foreign("this is Markdown around JSON; delete its lines of ```", begins=rb"\s*```"),
+    Foreign(
+        "its cells are lists of Python's; write rows of JSONL, with `tokens` and `ner_tags`",
+        begins=rb"(?:[^\n]*\n)?[^\n]*\t\[['\"]",
+    ),
+    Foreign("these are patterns of an EntityRuler, without texts", ("label", "pattern")),
+    Foreign(f"{CAS}; export WebAnno TSV 3 instead", ("%FEATURE_STRUCTURES",), XML + b"<xmi:XMI", (".xmi",)),
+    Foreign(f"{CAS}; export WebAnno TSV 3 instead", ("_views", "_referenced_fss")),
     Foreign(f"this is BioC; {BCONV}", ("passages", "infons"), XML + b"<collection>"),
     Foreign(f"this is PubTator; {BCONV}", begins=rb"\s*[0-9]+\|t\|"),
     Foreign(f"this is GATE's; {ROWS}", begins=XML + rb"(?:<!--.*?-->\s*)?<GateDocument"),
@@ -62,6 +71,22 @@ FOREIGN = (
     Foreign(f"this is a pipeline's output, without its text; {ROWS}", ("entity_group", "word")),
     Foreign(f"this is a pipeline's output, without its text; {ROWS}", ("entity", "score", "word")),
     # Other content, or other offsets
+    Foreign(f"this is Google AutoML's; {ROWS}", ("text_snippet", "text_extraction")),
+    Foreign(f"this is Google Vertex AI's; {ROWS}", ("textContent", "textSegmentAnnotations")),
+    Foreign(f"this is Kili's; {ROWS}", ("jsonResponse", "externalId")),
+    Foreign(f"this is Labelbox's; {ROWS}", ("data_row", "projects")),
+    Foreign(f"this is Datasaur's; {ROWS}", ("sentences", "sidS")),
+    Foreign(f"this is Argilla's; {ROWS}", ("fields", "responses")),
+    Foreign(f"this is DocRED's, by tokens; {ROWS}", ("vertexSet", "sents")),
+    Foreign(f"this is BigBIO's; {ROWS}", ("passages", "document_id")),
+    Foreign(f"this is a chat with a language model; {ROWS}", ("messages", "role")),
+    Foreign("these are rows of Hugging Face's server; download the Parquet file", ("row_idx", "row")),
+    Foreign(f"this is OpenNLP's; {ROWS}", begins=rb"(?:[^\n]*\n){0,20}?[^\n]*<START:"),
+    Foreign(f"this is Rasa's; {ROWS}", begins=rb"version:[^\n]*\s+nlu:"),
+    Foreign(f"this is RDF, such as NIF; {ROWS}", ends=(".ttl", ".nt", ".rdf")),
+    Foreign(
+        "this is Arrow; write Parquet: in Python, datasets.Dataset.from_file(PATH).to_parquet(NEW)", ends=(".arrow",)
+    ),
     Foreign("it has `pages`; write the text of each as a separate row", ("pages",)),
     Foreign("it marks audio, in seconds; annotate the transcript", ("audio_spans",)),
     Foreign("it marks an image, by points; annotate the text of the image", ("image", "spans", "points")),
@@ -69,6 +94,7 @@ FOREIGN = (
     Foreign(
         "its spans count `tokens`; write `tokens` with `ner_tags`, or offsets in characters", ("tokens", "entities")
     ),
+    Foreign("its `tokens` aren't those of one text; write each text as a row", ("tokens", "ner_tags")),
     # Files of any tool
     Foreign(
         "this is a sheet; save it as .tsv, a token and its tag in a line, or as .jsonl",
@@ -81,8 +107,8 @@ FOREIGN = (
         begins=rb"\x1f\x8b|\x28\xb5\x2f\xfd",  # gzip, zstd
         ends=(".gz", ".bz2", ".xz", ".zst"),
     ),
-    Foreign("this is UTF-16; save it as UTF-8", begins=b"\xff\xfe|\xfe\xff"),
-    Foreign(f"this is XML; {ROWS}", begins=rb"<\?xml"),
+    Foreign("this is UTF-16; save it as UTF-8", begins=rb"\xff\xfe|\xfe\xff|(?:[^\0]\0){8}|(?:\0[^\0]){8}"),
+    Foreign(f"this is XML; {ROWS}", begins=rb"<\?xml", ends=(".xml",)),
     Foreign("no format has this suffix; if its lines are tokens with tags, rename it to .conll", ends=(".txt",)),
 )
 

@@ -18,7 +18,7 @@ from labelwise.base.text import DECODE_ERRORS, is_integer
 from labelwise.sources.clean import strings_of
 from labelwise.sources.foreign import name_keys
 from labelwise.sources.json_text import BOM, find_repeated, open_json, read_elements, why_not_json, without_nan
-from labelwise.sources.offsets import choose_counted
+from labelwise.sources.offsets import READINGS, choose_counted
 from labelwise.sources.prodigy_row import Converted, ProdigyRow, task_of, tasks_of
 from labelwise.sources.shapes import (
     TEXTS,
@@ -26,6 +26,7 @@ from labelwise.sources.shapes import (
     convert_row,
     counts_in_several_ways,
     first_of,
+    has_usual_keys,
     marked_lists,
     read_doccano,
     rewrite,
@@ -57,7 +58,10 @@ def read_rows(path: Path, key: str = "", offsets: str = "") -> Iterator[Item]:
             file.seek(0)
             return read_elements(path, file) if array else file
 
-        shown = offsets or choose_counted(_counted_in_several_ways(rows()))
+        inclusive = offsets == "inclusive"
+        counted = choose_counted(_counted_in_several_ways(rows(), inclusive)) if inclusive or not offsets else ""
+        both = f"{counted}-{offsets}"  # a declared end doesn't say how the tool counts
+        shown = both if both in READINGS else offsets or counted
         how = How(offsets, shown, key, array, _find_scheme(rows()))
         if array:
             for number, raw in enumerate(rows(), 1):
@@ -83,8 +87,8 @@ def is_array(path: Path, head: bytes) -> bool:
     return begin.startswith(b"[") and (path.suffix == ".json" or begin[1:].lstrip()[:1] in (b"[", b"{"))
 
 
-def _counted_in_several_ways(rows: Iterable[bytes]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """Yield non-ASCII texts with offsets; none if the first spans' tool counts in one way."""
+def _counted_in_several_ways(rows: Iterable[bytes], inclusive: bool) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    """Yield non-ASCII texts with offsets, ends exclusive; none if the first spans' tool counts in one way."""
     known = False
     for raw in rows:
         if known and raw.isascii() and b"\\u" not in raw:
@@ -96,7 +100,8 @@ def _counted_in_several_ways(rows: Iterable[bytes]) -> Iterator[tuple[str, list[
                 known = True
                 if isinstance(converted := read_doccano(0, row, LINES), Converted):
                     spans = [(span.start, span.end) for span in converted.row.spans or ()]
-                    yield converted.row.text or "", [span for span in spans if all(map(is_integer, span))]
+                    whole = [span for span in spans if all(map(is_integer, span))]
+                    yield converted.row.text or "", [(start, end + inclusive) for start, end in whole]
             elif not known and (not doccanos or any(marked_lists(row) or ())):
                 return
 
@@ -161,6 +166,7 @@ def parse_row(line: int, row: bytes, how: How = LINES) -> Iterable[Item]:
                 and prodigys.is_plain()
                 and prodigys.text
                 and (prodigys.spans or not _may_list(short))
+                and (not prodigys.spans or has_usual_keys(prodigys.spans[0].start, prodigys.spans[0].label))
                 and (prodigys.spans is not None or b"B-" not in short)  # there may be tags in a string
             ):
                 return (task_of(line, prodigys, how.offsets),)

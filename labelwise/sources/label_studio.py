@@ -18,7 +18,7 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -62,7 +62,8 @@ def read_element(
     data = _data_of(element)
     times = TIMES if data is element else ()
     texts = {name: text for name, text in data.items() if isinstance(text, str) and name not in times}
-    text = texts.get(key) if key else texts.get("text", next(iter(texts.values())) if len(texts) == 1 else None)
+    name = key or (next(iter(texts), "") if len(texts) == 1 else "text")
+    text = texts.get(name)
     if text is None:
         choose = f"; declare which of its {', '.join(map(repr, sorted(texts)))} it is, as `text`"
         yield Problem(number, Reason.MALFORMED, f"no text in its data{choose if texts else ': no value is a string'}")
@@ -76,7 +77,7 @@ def read_element(
     else:
         for annotation in annotations:
             if isinstance(annotation, dict) and isinstance(annotation.get("result"), list):
-                yield from _read_annotation(number, element, text, annotation, offsets)
+                yield from _read_annotation(number, element, text, annotation, offsets, {*texts} - {name})
             else:
                 yield Problem(number, Reason.MALFORMED, "an annotation without a list of results")
 
@@ -111,9 +112,14 @@ def _has_offsets(value: Any) -> bool:
 
 
 def _read_annotation(
-    number: int, element: Mapping[str, Any], text: str, annotation: Mapping[str, Any], offsets: str
+    number: int,
+    element: Mapping[str, Any],
+    text: str,
+    annotation: Mapping[str, Any],
+    offsets: str,
+    others: Container[str],
 ) -> Iterator[Converted | Problem]:
-    marks, problems = _read_results(number, annotation["result"])
+    marks, problems = _read_results(number, annotation["result"], others)
     if (results := len(annotation["result"])) > (read := len(marks) + len(problems)):
         yield incomplete_read(number, results, "results", read)
     if any(map(_is_path, annotation["result"])):
@@ -145,7 +151,8 @@ def _is_path(result: Any) -> bool:
     return isinstance(value, dict) and str(value.get("start")).startswith("/")
 
 
-def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], list[Problem]]:
+def _read_results(number: int, results: Sequence[Any], others: Container[str]) -> tuple[list[_Mark], list[Problem]]:
+    """Read results; `others` are the names of other texts, whose spans can only be told by their quotes."""
     marks, problems = [], []
     objects = [result for result in results if isinstance(result, dict)]
     labeled = {str(result.get("id")) for result in objects if result.get("type") not in OTHERS}
@@ -162,6 +169,9 @@ def _read_results(number: int, results: Sequence[Any]) -> tuple[list[_Mark], lis
         elif not labels:
             why = f"a span without a label, {value['start']} {value['end']}"
             problems.append(Problem(number, Reason.INVALID, why))
+        elif not isinstance(value.get("text"), str) and str(result.get("to_name")) in others:
+            problem = Problem(number, Reason.INVALID, f"it marks another text, {result['to_name']!r}")
+            problems += [problem] * len(labels)
         else:
             # Line ends may be written as they are in JSON.
             quote = value["text"].replace("\\n", "\n") if isinstance(value.get("text"), str) else None
@@ -178,7 +188,7 @@ def _place(number: int, text: str, marks: Sequence[_Mark]) -> tuple[list[RawSpan
     for mark in marks:
         start, end, labels, quote = mark
         if 0 <= start < end:
-            ((start, end),) = to_code_points([(start, end)], table)
+            ((start, end),) = to_code_points(text, [(start, end)], table)
             # Spans of whole words once quoted only the part that the annotator had marked.
             if quote is not None and fold(quote) not in fold(text[start:end]):
                 why = f"{quote[:40]!r} isn't at {mark.start} {mark.end}"

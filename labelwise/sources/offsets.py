@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, combinations
+from itertools import accumulate, combinations, takewhile
 from typing import TypeVar
 
 Fragments = list[tuple[int, int]]
@@ -15,9 +15,10 @@ Name = TypeVar("Name", bound=Hashable)  # of a reading
 Mention = TypeVar("Mention")
 
 # The readings of brat's offsets other than code points: \r\n as one, \n as two (it was \r\n when the text was annotated
-# on Windows, before git stored it), in UTF-16 code units or in bytes of UTF-8, without the byte order mark. Several can
-# occur together.
-BRAT_READINGS = ("crlf", "lf as two", "utf-16", "bytes", "bom")
+# on Windows, before git stored it), in UTF-16 code units, bytes of UTF-8 or graphemes (the text was decomposed since),
+# without the byte order mark. Several can occur together, but for UNITS.
+UNITS = ("utf-16", "bytes", "graphemes")
+BRAT_READINGS = ("crlf", "lf as two", *UNITS, "bom")
 DOCCANO_READINGS = ("utf-16", "code-points", "graphemes")  # the readings of doccano's offsets
 OTHER_TEXTS = ("html", "stripped")  # the readings of texts that were escaped or stripped after, or before, annotation
 LF = re.compile(r"(?<!\r)\n")
@@ -41,19 +42,18 @@ def possible_readings(text: str) -> Iterator[tuple[str, ...]]:
         "lf as two": LF.search(text) is not None,
         "utf-16": max(text, default="") > "\uffff",
         "bytes": not text.isascii(),
+        "graphemes": 0 in _graphemes(text),
         "bom": text.startswith("\ufeff"),
     }
     names = [name for name in BRAT_READINGS if differs[name]]
     for size in range(1, len(names) + 1):
-        yield from (
-            combination for combination in combinations(names, size) if not {"utf-16", "bytes"} <= {*combination}
-        )
+        yield from (chosen for chosen in combinations(names, size) if len({*chosen} & {*UNITS}) < 2)
 
 
 @lru_cache(maxsize=1)
 def offset_table(text: str, reading: tuple[str, ...]) -> OffsetTable:
     """List the code point of each unit that a reading counts."""
-    unit = next((name for name in reading if name in ("utf-16", "bytes")), "")
+    unit = next((name for name in reading if name in UNITS), "")
     widths = WIDTHS[unit](text) if unit else [1] * len(text)
     if "crlf" in reading:
         for match in re.finditer("\r\n", text):
@@ -121,6 +121,11 @@ def _by(unit: str) -> Reading:
     return read
 
 
+def _inclusive(unit: str) -> Reading:
+    read = _by(unit)
+    return lambda text, offsets: read(text, (offsets[0], offsets[1] + 1))
+
+
 # The readings of a dataset's offsets, by their names in `datasets.yml`: each takes a text, with start and end as
 # written, and returns them in code points, the end exclusive; None if they contradict the reading. OTHER_TEXTS can't be
 # declared: the file should have the annotated text.
@@ -130,6 +135,7 @@ READINGS: Mapping[str, Reading] = {
     "one-based": lambda _, offsets: (offsets[0] - 1, offsets[1] - 1),
     "one-based-inclusive": lambda _, offsets: (offsets[0] - 1, offsets[1]),
     **{unit: _by(unit) for unit in WIDTHS},
+    **{f"{unit}-inclusive": _inclusive(unit) for unit in (*UNITS, "crlf")},
 }
 
 
@@ -177,12 +183,17 @@ def choose_counted(rows: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> str
     return chosen or ""
 
 
-def to_code_points(fragments: Fragments, table: OffsetTable | None) -> Fragments:
+def to_code_points(text: str, fragments: Fragments, table: OffsetTable | None) -> Fragments:
     """Map fragments through an offset table, if any, unless they exceed it."""
     if table is None or last_end(fragments) > len(table):
         return fragments
-    # The end is that of the last character inside: uncounted characters after it aren't part of the span.
-    return [(table[start], table[end - 1] + 1) for start, end in fragments]
+    # The end is that of the last character inside: of uncounted characters after it, only accents are part of the span.
+    lasts = ((start, table[end - 1] + 1, table[end] if end < len(table) else len(text)) for start, end in fragments)
+    return [(table[start], last + _count_accents(text[last:following])) for start, last, following in lasts]
+
+
+def _count_accents(text: str) -> int:
+    return sum(1 for _ in takewhile(lambda char: unicodedata.category(char)[0] == "M", text))
 
 
 def choose_reading(text: str, mentions: Sequence[tuple[Fragments, str | None]]) -> tuple[OffsetTable | None, str]:
@@ -205,7 +216,7 @@ def _quotes(text: str, reading: tuple[str, ...], mention: tuple[Fragments, str |
         inner = (offset for fragment in fragments for offset in fragment if 0 < offset < len(table))
         if any(table[offset] == table[offset - 1] and ord(text[table[offset]]) > 0xFFFF for offset in inner):
             return False
-    return says(text, to_code_points(fragments, table), quoted)
+    return says(text, to_code_points(text, fragments, table), quoted)
 
 
 def last_end(fragments: Fragments) -> int:
@@ -214,15 +225,15 @@ def last_end(fragments: Fragments) -> int:
 
 
 def says(text: str, fragments: Fragments, quoted: str | None) -> bool:
-    """Return whether fragments are inside a text and match the quoted mention, white space folded."""
+    """Return whether fragments are inside a text and match the quoted mention, folded."""
     if last_end(fragments) > len(text):
         return False
     return quoted is None or fold(" ".join(text[start:end] for start, end in fragments)) == fold(quoted)
 
 
 def fold(text: str) -> str:
-    """Normalize white space to single spaces, and strip it."""
-    return " ".join(text.split())
+    """Compose characters (Unicode NFC), and normalize white space to single spaces, none at the edges."""
+    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def join(text: str, fragments: Fragments) -> Fragments:

@@ -31,7 +31,10 @@ from labelwise.sources.clean import RawSpan, clean
 
 COMPLETE_VIEWS = ("ner_manual", "spans_manual", "blocks", None)
 BINARY_VIEWS = ("ner", "spans")
-TAGGED = re.compile(r"<([A-Z][A-Z_-]+)>[^<>]+</\1>")  # words between a label's tags, such as <PER>
+# Words between a label's tags, such as <PER> or <ENAMEX TYPE="PER">, but not <b>; or before its name, as in [Ann](PER).
+HTML = "a abbr b big body center code div em font h[1-6] head html i li ol p pre q small span strong sub sup table"
+HTML = "|".join(f"{HTML} tbody td th thead title tr u ul".split())
+TAGGED = re.compile(rf"<(?!(?i:{HTML})[\s>])([A-Za-z][\w-]*)(?:\s[^<>]*)?>[^<>]+</\1>|\[[^\[\]]+\]\([A-Z][A-Z_-]+\)")
 
 
 class ProdigyRow(msgspec.Struct, gc=False):
@@ -125,8 +128,11 @@ def kind_of(row: ProdigyRow) -> Kind:
     if row.no_missing:
         return "complete"
     seen = (row.view_id, row.session_id, row.annotator_id, row.timestamp)
-    if row.spans is None and row.answer is False and seen == (None,) * len(seen):
-        return "tags in text" if row.text and TAGGED.search(row.text) else "unanswered"
+    if not row.spans and row.answer is False and seen == (None,) * len(seen):
+        if row.text and TAGGED.search(row.text):
+            return "tags in text"
+        if row.spans is None:
+            return "unanswered"
     if view in BINARY_VIEWS or (view is None and any(span.answer is not None for span in row.spans or ())):
         return "binary"
     return "complete"

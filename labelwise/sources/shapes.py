@@ -39,7 +39,11 @@ Shape = Literal["prodigy", "doccano", "tags"]
 PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
 # doccano's, and similar tools': `Doc.to_json` of spaCy writes "ents".
 LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
-STARTS, ENDS = ("start", "start_offset", "start_char", "begin", "offset"), ("end", "end_offset", "end_char", "stop")
+# Characters first: `start` may number tokens beside them.
+STARTS = ("start_offset", "startOffset", "start_char", "beginOffset", "start_index", "startIndex", "start_idx")
+ENDS = ("end_offset", "endOffset", "end_char", "end_index", "endIndex", "end_idx", "end", "stop")
+STARTS += ("start", "begin", "offset")
+PAIRS = ("offset", "offsets", "span")  # of start and end
 NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "entityLabel", "category", "class", "tag")
 # Keys of values with start, end and label other than annotation: sentences, remarks, tokens, Prodigy's additions.
 NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", "cats"}
@@ -98,6 +102,12 @@ def rewrite(row: Any) -> Any:
             return {"text": text, "entities": entities}
         case {"text": str(), "spans": [[*_], *_] as spans}:
             return row | {"spans": [span if isinstance(span, dict) else _of_list(span) for span in spans]}
+        case {"text": str(), "spans": {**groups}} if len(groups) == 1:  # `Doc.to_json` of spaCy
+            return rewrite(row | {"spans": next(iter(groups.values()))})
+        case {"text": str(), "spans": [{**first}, *_] as spans} if not has_usual_keys(
+            first.get("start"), first.get("label")
+        ):
+            return row | {"spans": [_renamed(span) if isinstance(span, dict) else span for span in spans]}
         case {"content": str(text), "annotation": None | []}:
             return {"text": text, "labels": None}
         case {"content": str(text), "annotation": [*marks]}:
@@ -117,6 +127,16 @@ def _are_tags(value: Any) -> bool:
     tags = TAG_ENDS.split(value.strip("[]'\" ")) if isinstance(value, str) else value
     tags = tags if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) else []
     return any(map(BEGINS.match, tags)) and all(tag in OUTSIDE or PREFIXED.fullmatch(tag) for tag in tags)
+
+
+def has_usual_keys(start: Any, label: Any) -> bool:
+    """Return whether a span has Prodigy's keys, by the values of two."""
+    return start is not None and isinstance(label, str)
+
+
+def _renamed(span: dict[str, Any]) -> dict[str, Any]:
+    read = _span_of(span)
+    return span | {"start": read.start, "end": read.end, "label": read.label}
 
 
 def _of_list(span: Any) -> dict[str, Any]:
@@ -241,7 +261,7 @@ def _are_named(value: Any) -> bool:
 def _has_spans(value: Any) -> bool:
     if isinstance(value, dict):
         return any(isinstance(marks, list) and marks and all(map(_is_place, marks)) for marks in value.values())
-    return isinstance(value, list) and bool(value) and all(map(_is_span, value))
+    return isinstance(value, list) and bool(value) and (all(map(_is_span, value)) or all(map(_has_spans, value)))
 
 
 def _is_span(value: Any) -> bool:
@@ -285,7 +305,8 @@ def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Pro
     if not lists and any(key in row for key in LISTS):
         return Problem(line, Reason.NOT_ANNOTATED, "no list of spans")
     if not lists:
-        why = "its labels are numbers; export them as text" if "annotations" in row else "no list of spans"
+        numbered = any(is_integer(mark.get("label")) for mark in row["annotations"] if isinstance(mark, dict))
+        why = "its labels are numbers; export them as text" if numbered else "no list of spans"
         return Problem(line, Reason.MALFORMED, why)
     filled = [[*map(_span_of, marks)] for marks in lists if marks] or [[]]
     if any(_places(spans) != _places(filled[0]) for spans in filled):
@@ -318,6 +339,9 @@ def _span_of(span: Any) -> RawSpan:
         label = first_of(span, NAMES)
         label = label[0] if isinstance(label, list) and len(label) == 1 else label
         start, end = first_of(span, STARTS), first_of(span, ENDS)
+        match first_of(span, PAIRS):
+            case [int(start), int(end)] | [[int(start), int(end)]]:
+                pass
         if end is None and is_integer(start) and is_integer(span.get("length")):
             end = start + span["length"]
         return RawSpan(start, end, label, None, span.get("text"))

@@ -149,6 +149,29 @@ def test_tags_that_are_written_otherwise_than_most_are_warned_of(tmp_path: Path,
     assert (f"look like tags that aren't written like the others: {tag} (" in output_of(outcome)) == warned
 
 
+def test_spans_of_all_words_are_tags(tmp_path: Path) -> None:
+    """With the label O for words outside."""
+    rows = []
+    for sentence in sentences():
+        spans, place = [], 0
+        for token, tag in sentence.tagged:
+            spans.append({"start": place, "end": place + len(token), "label": tag[2:] or "O"})
+            place += len(token) + 1
+        rows.append({"text": sentence.text, "spans": spans})
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
+    assert (made.status, "its labels look like tags of tokens (BIO, BILOU, BMES): O (" in said(made)) == (1, True)
+
+
+@pytest.mark.parametrize(("late", "stopped"), [(10, True), (9, False)])
+def test_spans_that_end_behind_a_punctuation_mark_are_asked_about(tmp_path: Path, late: int, stopped: bool) -> None:
+    """One of six: their ends are a character or a token too late, as exclusive ones of GLiNER's would be."""
+    rows = [{"text": sentence.text.replace(" .", ","), "spans": sentence.objects()[2:]} for sentence in sentences()]
+    rows = [row | {"spans": [row["spans"][0] | {"end": len(row["text"]) - (n >= late)}]} for n, row in enumerate(rows)]
+    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
+    assert (made.status, "10 of 60 spans end with a punctuation mark behind words" in said(made)) == (stopped, stopped)
+    assert bool(re.search(r"(?m)^    DATE  .* in \[\d{4},\]$", made.printed)) == stopped
+
+
 def behind(before: str, width: int) -> str:
     rows = []
     for number, sentence in enumerate(sentences()):

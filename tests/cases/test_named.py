@@ -151,6 +151,63 @@ FILES: list[tuple[str, str | bytes, str]] = [
         str([(sentence.text, {"entities": sentence.spans}) for sentence in sentences()]),
         "a list of Python's; write it as JSON",
     ),
+    ("al.json", json.dumps({"data": [{"paragraphs": [{"context": ONE.text, "qas": []}]}]}), "this is SQuAD"),
+    (
+        "am.py",
+        f"import spacy\n\nTRAIN_DATA = [\n    ({ONE.text!r}, {{'entities': {ONE.spans}}}),\n]",
+        "a list of Python's",
+    ),
+    ("an.jsonl", f"{{'text': {ONE.text!r}, 'spans': []}}\n", "these are Python's dicts; write each as JSON"),
+    ("ao.json", "```json\n[]\n```\n", "Markdown around JSON; delete its lines of ```"),
+    (
+        "ap.tsv",
+        "tokens\tner_tags\n" + "['Noa', 'ran']\t['B-PER', 'O']\n" * 60,
+        "its cells are lists of Python's; write rows",
+    ),
+    ("aq.jsonl", jsonl([{"label": "PER", "pattern": [{"lower": "noa"}]}]), "these are patterns of an EntityRuler"),
+    ("ar.json", json.dumps({"_views": {}, "_referenced_fss": {}}), "this is UIMA's CAS; export WebAnno TSV 3 instead"),
+    (
+        "as.jsonl",
+        jsonl([{"text_snippet": {"content": ONE.text}, "annotations": [{"text_extraction": {}}]}]),
+        "this is Google AutoML's; write each text",
+    ),
+    (
+        "at.json",
+        json.dumps([{"content": "Noa", "externalId": "1", "labels": [{"jsonResponse": {}}]}]),
+        "this is Kili's",
+    ),
+    ("au.ndjson", jsonl([{"data_row": {"row_data": "Noa"}, "projects": {}}]), "this is Labelbox's"),
+    ("av.jsonl", jsonl([{"fields": {"text": "Noa"}, "responses": {}}]), "this is Argilla's"),
+    ("aw.jsonl", jsonl([{"messages": [{"role": "user", "content": "Noa"}]}]), "this is a chat with a language model"),
+    ("ax.train", "A note .\n<START:person> Noa <END> ran .\n", "this is OpenNLP's"),
+    ("ay.ttl", "@prefix nif: <http://a/nif#> .\n", "this is RDF, such as NIF"),
+    ("az.arrow", b"\xff\xff\xff\xff", "this is Arrow; write Parquet"),
+    ("ba.xml", "<corpus><PER>Noa</PER></corpus>", "this is XML"),
+    ("bb.conll", tags(("Noa", "B-PER"), ("ran", "O")).encode("utf-16-le"), "this is UTF-16; save it as UTF-8"),
+    ("bc.json", json.dumps({"tokens": [["Noa"]], "ner_tags": [["B-PER"]]}), "its `tokens` aren't those of one text"),
+    (
+        "bd.conll",
+        tags(
+            *((str(n), word, *"______", "SBJ", *"____", mark) for n, word, mark in ((1, "Noa", "A0"), (2, "ran", "_")))
+        ),
+        "no column has tags",
+    ),
+    ("be.tsv", tags(("Noa", "_"), ("ran", "_")), "not annotated: its tags are all _"),
+    (
+        "bf.jsonl",
+        jsonl([{"text": "<PER>Noa</PER> ran", "spans": []}, {"text": "No", "spans": []}]),
+        "its text has tags",
+    ),
+    ("bg.jsonl", jsonl([{"text": "Noa", "ner.responses": [ONE.objects()]}]), "its spans are under `ner.responses`"),
+    ("bh.jsonl", jsonl([{"text": "Noa", "annotations": [{"begin": 0, "end": 3, "type": "A"}]}]), "under `annotations`"),
+    (
+        "bi.tsv",
+        tags(
+            *((mark, str(9 * n), word, "NP") for n, (word, mark) in enumerate(ONE.tagged)),
+            *(("O", "7", f"w{n}", "N") for n in range(9)),
+        ),
+        "such as `# global.columns = NER _ FORM _`",
+    ),
     ("n.jsonl", '{"text": "Noa", "spans": [], "score": Nan}\n', "invalid character (byte 38): 'Nan}"),
     ("o.jsonl", '{"text": "No\xeb"}\n'.encode("latin-1"), "byte 0xeb isn't UTF-8; save the file as UTF-8"),
 ]
@@ -211,9 +268,11 @@ def test_rows_about_relations_are_named_with_the_entry_to_paste(tmp_path: Path) 
         ({"spans": [{"token_start": 0, "token_end": 1, "label": "PER"}]}, "invalid: PER None None: no start, no end"),
         ({"entities": [{"text": "Noa", "label": "PER"}]}, "invalid: PER None None: no start, no end"),
         ({"spans": [{"start": 0, "end": 3, "label": 4}]}, "invalid: 4 0 3: label isn't a string"),
+        ({"spans": [{"start": 3, "end": 0, "label": "PER"}]}, "invalid: PER 3 0: its end isn't after its start"),
+        ({"spans": [{"start": 0, "end": 99, "label": "PER"}]}, "invalid: PER 0 99: the text has "),
         ({"entities": [["PER", 0, 3]]}, "invalid: 3 PER 0: start isn't an integer, label isn't a string"),
     ],
-    ids=["interface", "tokens", "quotes", "number", "order"],
+    ids=["interface", "tokens", "quotes", "number", "swapped", "far", "order"],
 )
 def test_no_entry_is_advised_for_rows_that_cannot_be_read(tmp_path: Path, row: dict[str, Any], message: str) -> None:
     outcome = merge_folder(

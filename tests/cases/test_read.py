@@ -1,4 +1,5 @@
 import json
+import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -6,7 +7,7 @@ import pytest
 
 from labelwise.annotations import Task
 from labelwise.sources.formats import read_items
-from tests.cases.making import Sentence, jsonl, merge_folder, sentences, table
+from tests.cases.making import N, Sentence, jsonl, merge_folder, sentences, table
 from tests.sources.reading import write
 
 ALL = {"PER": 60, "LOC": 60, "DATE": 60}
@@ -46,6 +47,12 @@ def gliners(sentence: Sentence) -> dict[str, Any]:
     places = [(n, tag) for n, (_, tag) in enumerate(sentence.tagged) if tag != "O"]
     spans = [[n, max(m for m, other in places if other[2:] == tag[2:]), tag[2:]] for n, tag in places if tag[0] == "B"]
     return {"tokenized_text": sentence.text.split(), "ner": spans}
+
+
+def in_tokens_and_characters(sentence: Sentence, start: int, end: int, label: str) -> dict[str, Any]:
+    first = sentence.text[:start].count(" ")
+    last = first + sentence.text[start:end].count(" ") + 1
+    return {"start": first, "end": last, "start_char": start, "end_char": end, "label": label}
 
 
 def brackets(n: int, token: str, tag: str) -> list[str]:
@@ -131,6 +138,14 @@ FILES: dict[str, str | bytes] = {
     "b.conll": tagged(lambda n, token, tag: (token, tag), before="# newdoc id = 1\n# text = x\n").replace("\n\n", "\n"),
     "c.conll": tagged(lambda n, token, tag: (token, tag), before="# sent_id = 1\n").replace("\n\n", "\n"),
     "q.tsv": tagged(lambda n, token, tag: (str(n), f'"{token}"', f'"{tag}"'), head='"n"\t"word"\t"tag"\n'),
+    "r.conll": '"word" "tag"\n' + tagged(lambda n, token, tag: (f'"{n}"', f'"{token}"', f'"{tag}"'), " "),  # R's
+    "s.tsv": SHEET
+    + "".join(
+        f"{'nan' if n else f'Sentence: {number}'}\t{token}\tNN\t{tag}\n"
+        for number, sentence in enumerate(sentences(), 1)
+        for n, (token, tag) in enumerate(sentence.tagged)
+    ),
+    "t.iob2": tagged(lambda n, token, tag: (token, tag), before="###MEDLINE:95369245\n\n"),
     "eng.testa": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
     # rows of JSON
     "a.jsonl": jsonl({"text": sentence.text, "entities": sentence.objects()} for sentence in sentences()),
@@ -156,6 +171,24 @@ FILES: dict[str, str | bytes] = {
     "k.jsonl": jsonl(
         {"text": sentence.text, ("entities", "spans")[n % 2]: sentence.objects()}
         for n, sentence in enumerate(sentences())
+    ),
+    "u.jsonl": jsonl(
+        {"text": sentence.text, "entities": [{"offsets": [[s, e]], "type": label} for s, e, label in sentence.spans]}
+        for sentence in sentences()
+    ),
+    "v.jsonl": jsonl(
+        {
+            "text": sentence.text,
+            "spans": [{"startIndex": s, "endIndex": e, "label": [name]} for s, e, name in sentence.spans],
+        }
+        for sentence in sentences()
+    ),
+    "w.jsonl": jsonl(
+        {"text": sentence.text, "ents": [], "spans": {"sc": sentence.objects()}} for sentence in sentences()
+    ),
+    "x.jsonl": jsonl(
+        {"text": sentence.text, "entities": [in_tokens_and_characters(sentence, *span) for span in sentence.spans]}
+        for sentence in sentences()
     ),
     "a.ndjson": jsonl({"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()),
     "r.jsonl": jsonl(
@@ -237,6 +270,28 @@ def test_offsets_are_read_as_their_entry_says(
     assert [text[span.start : span.end] for span in task.spans] == ["Noä Moreau"]
 
 
+@pytest.mark.parametrize("key", ["label", "spans"])
+def test_ends_can_be_inclusive_however_the_tool_counts(tmp_path: Any, key: str) -> None:
+    """doccano's rows show how they count; for others, the entry says both."""
+    rows = [moved(sentence, EMOJI, 5) for sentence in sentences()]
+    rows = [
+        {"text": row["text"], "label": [(start, end - 1, label) for start, end, label in row["label"]]} for row in rows
+    ]
+    offsets = "inclusive" if key == "label" else "utf-16-inclusive"
+    if key == "spans":
+        rows = [
+            {
+                "text": row["text"],
+                "spans": [dict(zip(("start", "end", "label"), span, strict=True)) for span in row["label"]],
+            }
+            for row in rows
+        ]
+    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
+    assert f"180 spans have unusable offsets; 0 with `{offsets}` offsets" in " ".join(made.printed.split())
+    entry = f"- {{name: a, path: a.jsonl, labels: [PER, LOC, DATE], offsets: {offsets}}}\n"
+    assert merge_folder(tmp_path, {"prodigy/datasets.yml": entry}).entities == ALL
+
+
 def test_an_entry_says_that_ends_are_inclusive(tmp_path: Any) -> None:
     rows = [
         {"text": sentence.text, "label": [(start, end - 1, label) for start, end, label in sentence.spans]}
@@ -253,6 +308,51 @@ def test_offsets_of_bytes_are_read_by_the_mentions(tmp_path: Any) -> None:
     outcome = merge_folder(tmp_path, dict(brat_in_bytes()))
     assert outcome.entities == ALL
     assert "reading: bytes" in outcome.printed
+
+
+def test_offsets_in_a_text_that_was_decomposed_are_read_by_the_mentions(tmp_path: Any) -> None:
+    """As files are on macOS: in brat, and in Label Studio."""
+    files: dict[str, str | bytes] = {}
+    tasks = []
+    for number, sentence in enumerate(sentences()):
+        before = "Zo\xeb, Andr\xe9: "
+        places = [(start + len(before), end + len(before), label) for start, end, label in sentence.spans]
+        text = unicodedata.normalize("NFD", before + sentence.text.replace("o", "\xf6"))
+        quotes = [sentence.text[start:end].replace("o", "\xf6") for start, end, _ in sentence.spans]
+        lines = [
+            f"T1\t{label} {start} {end}\t{quote}\n" for (start, end, label), quote in zip(places, quotes, strict=True)
+        ]
+        values = [
+            {"start": start, "end": end, "text": quote, "labels": [label]}
+            for (start, end, label), quote in zip(places, quotes, strict=True)
+        ]
+        files |= {f"brat/{number}.txt": text, f"brat/{number}.ann": "".join(lines)}
+        results = [{"type": "labels", "value": value} for value in values]
+        tasks.append({"data": {"text": text}, "annotations": [{"result": results}]})
+    assert merge_folder(tmp_path / "brat", files).entities == ALL
+    assert merge_folder(tmp_path / "studio", {"prodigy/a.json": json.dumps(tasks)}).entities == ALL
+
+
+def test_spans_of_another_text_of_label_studios_are_counted_apart(tmp_path: Any) -> None:
+    """Without the words that they mark, their `to_name` tells them; so do their words."""
+    for quoted in (False, True):
+        tasks = []
+        for number, sentence in enumerate(sentences()):
+            title = sentences(2 * N)[N + number]
+            results = [
+                {
+                    "type": "labels",
+                    "to_name": name,
+                    "value": {"start": start, "end": end, "labels": [label]}
+                    | ({"text": of.text[start:end]} if quoted else {}),
+                }
+                for name, of in (("text", sentence), ("title", title))
+                for start, end, label in of.spans
+            ]
+            tasks.append({"data": {"text": sentence.text, "title": title.text}, "annotations": [{"result": results}]})
+        made = merge_folder(tmp_path / str(quoted), {"prodigy/a.json": json.dumps(tasks)})
+        assert made.ledger
+        assert (made.entities, quoted or made.ledger["spans"]["invalid"] == 180) == (ALL, True)
 
 
 def brat_in_bytes() -> Iterator[tuple[str, str]]:

@@ -13,10 +13,10 @@ TEXT = " Add\t5 mL "
         (RawSpan(0, 5, "A", "reject"), Span(1, 4, "A", "reject")),  # trimmed
         (RawSpan(5, 10, "A", place=("a.ann", 3)), Span(5, 9, "A", None, "a.ann", 3)),
         *((RawSpan(1, 4, "A", verdict), Span(1, 4, "A", "ignore")) for verdict in ("skip", 1, [], "ignore", False)),
-        (RawSpan(4, 5, "A"), Span(0, 0, "A", problem="A 4 5")),  # white space alone
-        (RawSpan(9, 11, "A"), Span(0, 0, "A", problem="A 9 11")),
-        (RawSpan(4, 4, "A"), Span(0, 0, "A", problem="A 4 4")),
-        (RawSpan(-1, 4, "A"), Span(0, 0, "A", problem="A -1 4")),
+        (RawSpan(4, 5, "A"), Span(0, 0, "A", problem="A 4 5: white space alone")),  # white space alone
+        (RawSpan(9, 11, "A"), Span(0, 0, "A", problem="A 9 11: the text has 10 characters")),
+        (RawSpan(4, 4, "A"), Span(0, 0, "A", problem="A 4 4: its end isn't after its start")),
+        (RawSpan(-1, 4, "A"), Span(0, 0, "A", problem="A -1 4: its start is below 0")),
         (RawSpan(True, 4, "A"), Span(0, 0, "A", problem="A True 4: start isn't an integer")),
         (RawSpan(1.5, 4, "A", "accept"), Span(0, 0, "A", "accept", problem="A 1.5 4: start isn't an integer")),
         (RawSpan("1", "4", "A"), Span(1, 4, "A")),
@@ -58,7 +58,7 @@ def test_labels_are_renamed_once_and_keep_their_old_names():
     task = clean(1, TEXT, [RawSpan(1, 4, "A"), RawSpan(1, 4, "B"), RawSpan(0, 0, "A"), RawSpan(1, 4, "C")])
     renamed = rename_labels(task, {"A": "B", "B": "A"})
     assert [(span.label, span.renamed) for span in renamed.spans] == [("B", "A"), ("A", "B"), ("C", "")]
-    assert renamed.unusable == (Span(0, 0, "B", renamed="A", problem="A 0 0"),)
+    assert renamed.unusable == (Span(0, 0, "B", renamed="A", problem="A 0 0: its end isn't after its start"),)
     covered = clean(1, TEXT, uncovered={"A": "none", "C": "partial"})
     assert rename_labels(covered, {"A": "B"}).uncovered == {"B": "none", "C": "partial"}
     assert rename_labels(task, {}) is task

@@ -151,9 +151,9 @@ SENTENCES = [
     (
         "TOKEN\tNE-COARSE-LIT\tMISC\n# document_id = 1\nAnn\t_\t_\n\n# document_id = 2\nAnn\tB-PER\t_\nran\tO\t_\n\n"
         "ran\t_\t_\nBob\tB-PER\t_\n",
-        ["not annotated: its tags are all _, and others are O", "Ann ran", ("ran Bob", [("Bob", "PER")])],
+        ["not annotated: its tags are all _", "Ann ran", ("ran Bob", [("Bob", "PER")])],
     ),
-    ("Ann B-PER\nran O\n\nran _\n", ["Ann ran", "not annotated: its tags are all _, and others are O"]),
+    ("Ann B-PER\nran O\n\nran _\n", ["Ann ran", "not annotated: its tags are all _"]),
     ("Ann B-PER\nran _\n\nran _\n", ["Ann ran", ("ran", [])]),
     # A line that looks like a comment is a token where the columns fit,
     ("# B-PER\nran O\n", [("# ran", [("#", "PER")])]),

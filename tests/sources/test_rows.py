@@ -25,6 +25,7 @@ TAGGED = {"tokens": ["Add", "5"], "ner_tags": ["B-T", "O"]}
 P, D, T = (TEXT, [("Add", "P")]), (TEXT, [("5 mL", "D")]), ("Add 5", [("Add", "T")])
 OTHER = "unsupported format: it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
 UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet with them"
+OF_OTHERS = "its `tokens` aren't those of one text; write each text as a row"
 AS_LISTS = "write a list of `tokens` and one of `ner_tags`"
 NOTHING = "no start, no end, no label"
 NO_LIST = "not annotated: no list of spans"
@@ -131,7 +132,7 @@ ROWS = [
     ({"tokens": ["a"], "ner_tags": [3]}, UNNAMED.format(3)),
     ({"tokens": ["a", "b"], "ner_tags": ["O", None]}, UNNAMED.format(None)),
     ({"tokens": ["Ann"], "ner_tags": ["1"]}, UNNAMED.format("'1'")),
-    ({"tokens": [1], "ner_tags": ["O"]}, "no text: its keys are ner_tags, tokens"),
+    ({"tokens": [1], "ner_tags": ["O"]}, f"unsupported format: {OF_OTHERS}"),
     # keys that contradict one another
     ({**DOCCANO, "answer": "reject"}, OTHER),
     ({**DOCCANO, "answer": "42"}, D),
@@ -235,7 +236,11 @@ def test_parquet_of_other_columns_is_named(tmp_path, names):
         ({"text": "Add", "meta": {"source": "web"}, "_input_hash": 1}, "unanswered"),
         ({"text": "Add", "spans": None}, "unanswered"),
         ({"text": "Add <UNIT>5 mL</UNIT>"}, "tags in text"),
-        ({"text": "Add <UNIT>5 mL</UNIT>", "spans": []}, "complete"),
+        ({"text": 'Add <UNIT N="1">5 mL</UNIT>', "spans": []}, "tags in text"),
+        ({"text": "Add [5 mL](UNIT)"}, "tags in text"),
+        ({"text": "Add <unit>5 mL</unit>"}, "tags in text"),
+        ({"text": "Add <b>5 mL</b> [5 mL](http://a.b)"}, "unanswered"),
+        ({"text": "Add <UNIT>5 mL</UNIT>", "spans": [], "answer": "accept"}, "complete"),
         ({"text": "<P>Add", "tokens": []}, "unanswered"),
         ({"text": "Add", "spans": []}, "complete"),
         ({"text": "Add", "answer": "accept"}, "complete"),
@@ -289,7 +294,7 @@ BREAKS = {
     ),
     "results": (
         "labelwise.sources.label_studio._read_results",
-        lambda number, results: ([], [Problem(number, Reason.INVALID)]),
+        lambda number, *_: ([], [Problem(number, Reason.INVALID)]),
     ),
     "tags": ("labelwise.sources.tags.decode_tags", lambda *_: []),
     "rows": (

@@ -67,7 +67,14 @@ UNESCAPED = "invalid: {!r}: a [, ] or \\ that belongs to a value has a \\ before
         (
             STACKED,
             WHOLE,
-            [(WHOLE, "A"), ("[it\\s]", "B|C[1]"), (WHOLE, "Bare"), ("abc_", "Bare"), ("bc", "A"), "invalid: Z 12 12"],
+            [
+                (WHOLE, "A"),
+                ("[it\\s]", "B|C[1]"),
+                (WHOLE, "Bare"),
+                ("abc_", "Bare"),
+                ("bc", "A"),
+                "invalid: Z 12 12: its end isn't after its start",
+            ],
             [],
         ),
         (
