@@ -69,7 +69,8 @@ def _punctuated_spans(data: Data) -> list[Evidence]:
     own = {*data.dataset.labels}
     spans = sum(n for sampled in data.sample for label, n in sampled.spans.items() if label in own)
     quotes = [f"{label}  {words}" for sampled in data.sample for label, words in sampled.punctuated if label in own]
-    return some(len(quotes) >= max(MIN_SPANS, MIN_PUNCTUATED * spans) and len(quotes), quotes=quotes[:3], all=spans)
+    many = len(quotes) >= max(MIN_SPANS, MIN_PUNCTUATED * spans) and not _label_of_most_words(data)
+    return some(many and len(quotes), quotes=quotes[:3], all=spans)
 
 
 def _word_pieces(data: Data) -> list[Evidence]:

@@ -158,8 +158,11 @@ def test_spans_of_all_words_are_tags(tmp_path: Path) -> None:
             spans.append({"start": place, "end": place + len(token), "label": tag[2:] or "O"})
             place += len(token) + 1
         rows.append({"text": sentence.text, "spans": spans})
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
-    assert (made.status, "its labels look like tags of tokens (BIO, BILOU, BMES): O (" in said(made)) == (1, True)
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
+    assert (outcome.status, "its labels look like tags of tokens (BIO, BILOU, BMES): O (" in output_of(outcome)) == (
+        1,
+        True,
+    )
 
 
 @pytest.mark.parametrize(("late", "stopped"), [(10, True), (9, False)])
@@ -167,9 +170,12 @@ def test_spans_that_end_behind_a_punctuation_mark_are_asked_about(tmp_path: Path
     """One of six: their ends are a character or a token too late, as exclusive ones of GLiNER's would be."""
     rows = [{"text": sentence.text.replace(" .", ","), "spans": sentence.objects()[2:]} for sentence in sentences()]
     rows = [row | {"spans": [row["spans"][0] | {"end": len(row["text"]) - (n >= late)}]} for n, row in enumerate(rows)]
-    made = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
-    assert (made.status, "10 of 60 spans end with a punctuation mark behind words" in said(made)) == (stopped, stopped)
-    assert bool(re.search(r"(?m)^    DATE  .* in \[\d{4},\]$", made.printed)) == stopped
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
+    assert (outcome.status, "10 of 60 spans end with a punctuation mark behind words" in output_of(outcome)) == (
+        stopped,
+        stopped,
+    )
+    assert bool(re.search(r"(?m)^    DATE  .* in \[\d{4},\]$", outcome.printed)) == stopped
 
 
 def behind(before: str, width: int) -> str:

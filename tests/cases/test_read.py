@@ -286,8 +286,8 @@ def test_ends_can_be_inclusive_however_the_tool_counts(tmp_path: Any, key: str) 
             }
             for row in rows
         ]
-    made = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
-    assert f"180 spans have unusable offsets; 0 with `{offsets}` offsets" in " ".join(made.printed.split())
+    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
+    assert f"180 spans have unusable offsets; 0 with `{offsets}` offsets" in " ".join(outcome.printed.split())
     entry = f"- {{name: a, path: a.jsonl, labels: [PER, LOC, DATE], offsets: {offsets}}}\n"
     assert merge_folder(tmp_path, {"prodigy/datasets.yml": entry}).entities == ALL
 
@@ -350,9 +350,9 @@ def test_spans_of_another_text_of_label_studios_are_counted_apart(tmp_path: Any)
                 for start, end, label in of.spans
             ]
             tasks.append({"data": {"text": sentence.text, "title": title.text}, "annotations": [{"result": results}]})
-        made = merge_folder(tmp_path / str(quoted), {"prodigy/a.json": json.dumps(tasks)})
-        assert made.ledger
-        assert (made.entities, quoted or made.ledger["spans"]["invalid"] == 180) == (ALL, True)
+        outcome = merge_folder(tmp_path / str(quoted), {"prodigy/a.json": json.dumps(tasks)})
+        assert outcome.ledger
+        assert (outcome.entities, quoted or outcome.ledger["spans"]["invalid"] == 180) == (ALL, True)
 
 
 def brat_in_bytes() -> Iterator[tuple[str, str]]:
