@@ -15,10 +15,8 @@ from labelwise.sources.files import read_file
 AnySplit = Literal["auto", "no-dev", "no-test", "train", "dev", "test"]
 # Splits by hash, each with the splits that it doesn't choose: their share is in train.
 HASHED: Mapping[str, tuple[Split, ...]] = {"auto": (), "no-dev": ("dev",), "no-test": ("test",)}
-AnyOffsets = Literal[
-    *("", "code-points", "inclusive", "one-based", "one-based-inclusive", "utf-16", "graphemes", "bytes", "crlf"),
-    *("utf-16-inclusive", "graphemes-inclusive", "bytes-inclusive", "crlf-inclusive"),
-]
+Offsets = Literal["", "code-points", "inclusive", "one-based", "one-based-inclusive", "utf-16", "graphemes", "bytes"]
+AnyOffsets = Literal[Offsets, "crlf", "utf-16-inclusive", "graphemes-inclusive", "bytes-inclusive", "crlf-inclusive"]
 AnyKind = Literal["auto", "complete", "binary"]
 OwnDuplicates = Literal["", "latest", "union"]
 

@@ -40,9 +40,11 @@ PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_a
 # doccano's, and similar tools': `Doc.to_json` of spaCy writes "ents".
 LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
 # Characters first: `start` may number tokens beside them.
-STARTS = ("start_offset", "startOffset", "start_char", "beginOffset", "start_index", "startIndex", "start_idx")
+STARTS = (
+    *("start_offset", "startOffset", "start_char", "beginOffset", "start_index", "startIndex", "start_idx"),
+    *("start", "begin", "offset"),
+)
 ENDS = ("end_offset", "endOffset", "end_char", "end_index", "endIndex", "end_idx", "end", "stop")
-STARTS += ("start", "begin", "offset")
 PAIRS = ("offset", "offsets", "span")  # of start and end
 NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "entityLabel", "category", "class", "tag")
 # Keys of values with start, end and label other than annotation: sentences, remarks, tokens, Prodigy's additions.
