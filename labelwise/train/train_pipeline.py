@@ -22,7 +22,7 @@ from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import frozen, tree_memory
 from labelwise.corpus.import_checks import describe_empty
 from labelwise.corpus.manifest import read_manifest, unchanged
-from labelwise.corpus.pipeline import check_tokens, excluded_labels_of, strings_of
+from labelwise.corpus.pipeline import check_tokens, excluded_labels_of, points_of, strings_of
 from labelwise.corpus.record import LEARNED, RECORD, digest_corpus, write_record
 from labelwise.corpus.seen_texts import SEEN_TEXTS, collect_seen, write_seen
 from labelwise.corpus.warnings import warnings_about_excluded_labels
@@ -107,8 +107,7 @@ def train_pipeline(
             train(training, launched)
             fitted = finish(training)
         end_checkpoint(training, outputs[0], keep=config.resume and is_per_label(fitted_config.settings))
-        points = getattr(training.nlp.get_pipe("ner"), "cfg", {}).get("points", {})
-        counts = dict(training.corpus.counts)
+        counts, points = dict(training.corpus.counts), points_of(training.nlp)
         return TrainResult(training.state, counts, resumed, fitted, describe_end(training), points)
 
 
