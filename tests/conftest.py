@@ -30,7 +30,7 @@ from labelwise.corpus.docbin_reader import StoredDoc
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.import_checks import ImportCheck
 from labelwise.corpus.ledger import Ledger
-from labelwise.corpus.manifest import find_partitions, read_partition
+from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.queries import describe
 from labelwise.corpus.tokenizer import make_nlp, read_rules, read_tokenizer
 from labelwise.datasets.convert_brat import convert_brat
@@ -103,7 +103,7 @@ def stored(doc: Doc) -> StoredDoc:
 def read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
     """Yield the gold Docs of a folder of partitions, with all that a merge wrote."""
     for partition in find_partitions(path):
-        yield from DocBin().from_bytes(read_partition(partition)).get_docs(nlp.vocab)
+        yield from DocBin().from_disk(partition.file).get_docs(nlp.vocab)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
