@@ -1,6 +1,7 @@
 """Find the undeclared datasets of a folder, with entries for them."""
 
 import os
+import re
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -33,6 +34,7 @@ UNREAD = {
     "unanswered": f"{Reason.NOT_ANNOTATED}: no spans, labels, tags or answer",
     "tags in text": f"{Reason.UNSUPPORTED_FORMAT}: its text has tags: write it without them, with `spans`",
 }
+KEY = re.compile(r"`(text|spans): ([^`]+)`")  # of an entry, in a problem that it solves
 MAX_FOLDERS = 5  # in a folder, that patterns name
 MAX_READ = 50  # files of a folder, and rows of each, searched for labels
 
@@ -156,7 +158,7 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
     labels: set[str] = set()
     related: set[str] = set()  # the labels of spans whose relations are asked for
     texts, problem, readable = 0, "", True
-    for item in read_items(file, entry.database):
+    for item in read_items(file, entry.database, entry.key):
         task = None if isinstance(item, Problem) or item.kind in UNREAD else item
         why = str(item) if isinstance(item, Problem) else UNREAD.get(item.kind, "")
         if isinstance(item, Task) and item.kind == "relations":
@@ -173,6 +175,10 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
         why = "its tags, such as B and I, have no label; declare the one that they mean"
         return Undeclared(entry, texts, why)
     why = "" if labels else f"it has no span with a label{problem}"
+    for key, value in KEY.findall(problem) if not labels and not entry.key else ():
+        chosen = _look_into(msgspec.structs.replace(entry, **{key: value}), file)
+        if chosen.entry.labels:
+            return chosen._replace(problem=why)
     readable = bool(labels or related) or (readable and texts > 0)
     kind = "auto" if labels or not related else "complete"
     entry = msgspec.structs.replace(entry, labels=tuple(sorted(labels or related)), kind=kind)

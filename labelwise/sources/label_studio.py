@@ -65,7 +65,7 @@ def read_element(
     name = key or (next(iter(texts), "") if len(texts) == 1 else "text")
     text = texts.get(name)
     if text is None:
-        choose = f"; declare which of its {', '.join(map(repr, sorted(texts)))} it is, as `text`"
+        choose = f"; declare {' or '.join(f'`text: {one}`' for one in sorted(texts))}"
         yield Problem(number, Reason.MALFORMED, f"no text in its data{choose if texts else ': no value is a string'}")
     elif not text.strip():
         yield Problem(number, Reason.NO_TEXT)

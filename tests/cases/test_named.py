@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
+from spacy.tokens import DocBin
 
 from tests.cases.making import jsonl, merge_folder, sentences, table
 
@@ -259,6 +261,31 @@ def test_rows_about_relations_are_named_with_the_entry_to_paste(tmp_path: Path) 
     entry = "- name: rel\n  path: rel.jsonl\n  labels: [DATE, LOC, PER]\n  kind: complete\n"
     assert entry in outcome.printed
     assert merge_folder(tmp_path, {"prodigy/datasets.yml": entry}).entities == {"PER": 60, "LOC": 60, "DATE": 60}
+
+
+def test_the_key_of_a_text_or_of_spans_is_named_with_the_entry_to_paste(tmp_path: Path) -> None:
+    """The words that spans mark tell which text of Label Studio's they are about; a group of spaCy's has a name."""
+    tasks, docs = [], DocBin()
+    nlp = spacy.blank("en")
+    for sentence in sentences():
+        values = [
+            {"start": start, "end": end, "text": sentence.text[start:end], "labels": [label]}
+            for start, end, label in sentence.spans
+        ]
+        results = [{"type": "labels", "value": value} for value in values]
+        tasks.append({"data": {"by": "Noa", "quote": sentence.text}, "annotations": [{"result": results}]})
+        doc = nlp(sentence.text)
+        doc.spans["sc"] = [doc.char_span(start, end, label) for start, end, label in sentence.spans]
+        docs.add(doc)
+    for name, content, line in (
+        ("a.json", json.dumps(tasks), "text: quote"),
+        ("b.spacy", docs.to_bytes(), "spans: sc"),
+    ):
+        root = tmp_path / name[0]
+        outcome = merge_folder(root, {f"prodigy/{name}": content})
+        entry = f"- name: {name[0]}\n  path: {name}\n  labels: [DATE, LOC, PER]\n  {line}\n"
+        assert (outcome.status, entry in outcome.printed) == (1, True), outcome.printed
+        assert merge_folder(root, {"prodigy/datasets.yml": entry}).entities == {"PER": 60, "LOC": 60, "DATE": 60}
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_each_annotation_is_an_answer_of_its_annotator(tmp_path):
     assert [task.when for task in tasks] == [written, None, None]
 
 
-MANY = "malformed: no text in its data; declare which of its 'body', 'title' it is, as `text`"
+MANY = "malformed: no text in its data; declare `text: body` or `text: title`"
 OTHER = "malformed: its spans belong to another text; declare that one as `text`"
 
 
