@@ -176,7 +176,7 @@ OPTIONS: dict[str, dict[str, tuple]] = {
         "out": ("out", "else", names),
         "config": (None, "@/tiny.cfg", field("out/findings.jsonl", "folds"), FOLDS),
         "project": ("@/check.yml", "@/bad.yml", status, FOLDS),
-        "seed": (0, 1, files("findings"), FOLDS),
+        "seed": (0, 1, files("trained-"), FOLDS),
         "workers": (1, 2, forks, FOLDS),
     },
     "compare": {
@@ -328,7 +328,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
     ("export", "tokenizer"): {"infixes": ([], ["(?<=[a-z])(?=[aeiou])"], DATA, {}, CONVERTED)},
     ("check_labels", "check"): {
         "folds": (2, 3, field("out/findings.jsonl", "folds"), {"steps": 2}, FOLDS),
-        "steps": (2, 4, printed(r"(?m)^ +(\d+) +0\."), {"folds": 2}, FOLDS),
+        "steps": (2, 4, files("trained-"), {"folds": 2}, FOLDS),
     },
     ("convert_brat", "dvc"): {
         "pipelines": (["cpu"], [], status),
@@ -354,12 +354,7 @@ SETTINGS: dict[tuple[str, str], dict[str, tuple]] = {
 # What a command says, what else it is given, and the section of project.yml; `bar` is a progress bar.
 SAID: list[tuple[str, list[str], dict[str, Any], dict[str, Any]]] = [
     ("check_labels", [r"\d+ suspected errors in \d+ texts; review them in the report", "bar compare"], {}, {}),
-    (
-        "check_labels",
-        ["Training 2 pipelines", "2 of 2 is trained", "bar ask pipeline 2"],
-        FOLDS,
-        {},
-    ),
+    ("check_labels", ["Training 2 pipelines", "2 of 2 is trained", "bar ask pipeline 2"], FOLDS, {}),
     (
         "convert_brat",
         [
@@ -687,11 +682,13 @@ def pretend_training(patched: pytest.MonkeyPatch) -> None:
     """Make other commands' trainings record their arguments and return a pipeline; `train` has the rest."""
 
     def train(recipe: TrainingConfig, out: Path, *args: Any, **options: Any) -> None:
-        Path(f"trained-{recipe.limit}-{recipe.seed}").write_text(f"{recipe}")
-        shutil.copytree(recipe.corpus.parent / "ruler", out)
+        fold = recipe.overrides.get("corpora.train.leave_out", "")
+        Path(f"trained-{recipe.limit}-{recipe.seed}-{fold}").write_text(f"{recipe}")
+        inputs = recipe.corpus.parent
+        shutil.copytree(inputs / "ruler" if fold == "" else inputs / "start/why/training/cpu/model-best", out)
 
-    for command in ("train_curve", "seeds"):
-        patched.setattr(f"scripts.{command}.train_once", train)
+    for module in ("scripts.train_curve", "scripts.seeds", "labelwise.check.folds"):
+        patched.setattr(f"{module}.train_once", train)
 
 
 class ShownBar(console.Bar):
@@ -765,7 +762,7 @@ class Runner:
                 patched.setattr(console, "Bar", ShownBar)
                 if "gpu_id" in options:
                     pretend_gpu(patched)
-                if command in ("train_curve", "seeds"):
+                if command in ("train_curve", "seeds", "check_labels"):
                     pretend_training(patched)
                 result = CliRunner().invoke(COMMANDS[command], self.arguments(command, options), env={"COLUMNS": "400"})
             assert isinstance(result.exception, SystemExit | None), result.exc_info
