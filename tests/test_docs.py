@@ -65,16 +65,10 @@ NOT_RUN = {
     ("docs/annotate_more.md", "weasel run predict"): "needs Prodigy; export/test_round_trip.py brings answers back",
     ("docs/annotate_more.md", "prodigy spans.manual"): "needs Prodigy; export/test_review.py brings answers back",
     ("docs/small.md", "pip install --no-deps"): "would change this environment; a tiny transformer stands for it",
-    (
-        "docs/training.md",
-        "cp configs/gpu.cfg",
-    ): "fetches a transformer; test_notebook.py trains a tiny one",
+    ("docs/training.md", "cp configs/gpu.cfg"): "fetches a transformer; test_notebook.py trains a tiny one",
     ("docs/training.md", "[labelwise]"): "train/test_goals.py sets goals",
     ("docs/training.md", "export OPENBLAS_NUM_THREADS"): "needs several processors",
-    (
-        "docs/python.md",
-        "spacy debug config",
-    ): "1,500 steps; train/test_spacy_commands.py runs each with fewer",
+    ("docs/python.md", "spacy debug config"): "1,500 steps; train/test_spacy_commands.py runs each with fewer",
     ("docs/python.md", "[nlp]"): "package/test_wheel.py assembles it",
     ("docs/python.md", "spacy assemble"): "the same",
 }
