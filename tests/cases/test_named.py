@@ -14,7 +14,10 @@ from tests.cases.making import jsonl, merge_folder, sentences, table
 ONE = sentences(1)[0]
 TRAIN_DATA = [[sentence.text, {"entities": sentence.spans}] for sentence in sentences()]
 TOKENS = [{"orth": token, "ner": tag} for token, tag in ONE.tagged]
+PYTHONS = str([(sentence.text, {"entities": sentence.spans}) for sentence in sentences()])
 HYPERTEXT = {"start": "/p[1]/text()[1]", "end": "/p[1]/text()[1]", "startOffset": 0, "endOffset": 3}
+RESULT = {"type": "hypertextlabels", "value": HYPERTEXT | {"hypertextlabels": ["A"]}}
+SPACY_2 = [{"id": 0, "paragraphs": [{"raw": "Noa", "sentences": [{"tokens": TOKENS}]}]}]
 
 
 def zipped() -> bytes:
@@ -46,11 +49,7 @@ def tags(*rows: tuple[str, ...]) -> str:
 FILES: list[tuple[str, str | bytes, str]] = [
     ("a.json", json.dumps({"classes": ["PER"], "annotations": TRAIN_DATA}), "this is ner-annotator's"),
     ("b.json", json.dumps({"classes": ["PER"], "annotations": TRAIN_DATA}, indent=2), "this is ner-annotator's"),
-    (
-        "c.json",
-        json.dumps([{"id": 0, "paragraphs": [{"raw": "Noa", "sentences": [{"tokens": TOKENS}]}]}]),
-        "spacy convert",
-    ),
+    ("c.json", json.dumps(SPACY_2), "spacy convert"),
     ("d.jsonl", jsonl([{"pages": [{"text": ONE.text, "spans": ONE.objects()}], "answer": "accept"}]), "it has `pages`"),
     ("e.jsonl", jsonl([{"text": ONE.text, "annotation": ONE.objects()}]), "its spans are under `annotation`"),
     ("f.jsonl", jsonl([{"text": ONE.text, "ner": ONE.spans}]), "its spans are under `ner`"),
@@ -62,16 +61,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ),
     (
         "i.json",
-        json.dumps(
-            [
-                {
-                    "data": {"text": "<p>Noa</p>"},
-                    "annotations": [
-                        {"result": [{"type": "hypertextlabels", "value": HYPERTEXT | {"hypertextlabels": ["A"]}}]}
-                    ],
-                }
-            ]
-        ),
+        json.dumps([{"data": {"text": "<p>Noa</p>"}, "annotations": [{"result": [RESULT]}]}]),
         "it marks HTML (HyperText)",
     ),
     ("j.conll", tags(("Noa", "X=y|Case=Nom"), ("ran", "Tense=Past")), "no column has tags"),
@@ -138,21 +128,9 @@ FILES: list[tuple[str, str | bytes, str]] = [
         "no text in its data: no value is a string",
     ),
     ("ah.jsonl", jsonl([{"tokens": [{"text": "Noa", "ner": "O"}]}]), "no text: its keys are tokens)"),
-    (
-        "ai.py",
-        f"TRAIN_DATA = {[(sentence.text, {'entities': sentence.spans}) for sentence in sentences()]}",
-        "a list of Python's; write it",
-    ),
-    (
-        "aj.txt",
-        str([(sentence.text, {"entities": sentence.spans}) for sentence in sentences()]),
-        "a list of Python's; write it as JSON",
-    ),
-    (
-        "ak.conll",
-        str([(sentence.text, {"entities": sentence.spans}) for sentence in sentences()]),
-        "a list of Python's; write it as JSON",
-    ),
+    ("ai.py", f"TRAIN_DATA = {PYTHONS}", "a list of Python's; write it"),
+    ("aj.txt", PYTHONS, "a list of Python's; write it as JSON"),
+    ("ak.conll", PYTHONS, "a list of Python's; write it as JSON"),
     ("al.json", json.dumps({"data": [{"paragraphs": [{"context": ONE.text, "qas": []}]}]}), "this is SQuAD"),
     (
         "am.py",

@@ -17,6 +17,8 @@ from labelwise.report.unanswered import Place, Unanswered
 from tests.evaluate.test_ranking import make_metrics as scored
 
 FLAT = Curve([100, 200, 300, 400], [0.6, 0.7, 0.69, 0.7])
+MORE, REVIEW, LOOK = "annotate more texts", "review its suspected annotation errors", "look at its errors"
+TEST = "annotate more test texts"
 
 
 def make_metrics(f_low: float = 0.5, **errors: Mistakes) -> Metrics:
@@ -45,52 +47,44 @@ def advice_on(
 @pytest.mark.parametrize(
     ("one", "findings", "step"),
     [
-        (mistakes(right=60, unseen=40), {}, "annotate more texts"),
-        (mistakes(right=60, seen=40, unseen=9), {}, "annotate more texts"),
+        (mistakes(right=60, unseen=40), {}, MORE),
+        (mistakes(right=60, seen=40, unseen=9), {}, MORE),
         (mistakes(right=60, misaligned=40, unseen=9), {}, "adjust its tokenization"),
         # The check's findings fix one error each; more texts don't fix others that contradict train.
-        (
-            mistakes(right=60, unannotated=40, unseen=9),
-            {"missing": 9, "spurious": 1},
-            "review its suspected annotation errors",
-        ),
-        (mistakes(right=60, unannotated=40, unseen=30), {"missing": 29}, "annotate more texts"),
-        (mistakes(right=60, other_label=40, unseen=9), {"wrong label": 10}, "review its suspected annotation errors"),
-        (mistakes(right=60, other_label=40, unseen=30), {"wrong boundaries": 40}, "annotate more texts"),
-        (mistakes(right=60, label=40, unseen=21), {"wrong label": 31}, "review its suspected annotation errors"),
-        (mistakes(right=60, label=40, unseen=21), {"wrong label": 30}, "annotate more texts"),
-        (mistakes(right=60, taken=40, unseen=21), {"wrong label": 31}, "review its suspected annotation errors"),
-        (mistakes(right=60, taken=40, unseen=21), {"wrong label": 30}, "annotate more texts"),
-        (mistakes(right=60, inconsistent=40, unseen=21), {"missing": 31}, "review its suspected annotation errors"),
-        (mistakes(right=60, inconsistent=40, unseen=21), {"missing": 30}, "annotate more texts"),
+        (mistakes(right=60, unannotated=40, unseen=9), {"missing": 9, "spurious": 1}, REVIEW),
+        (mistakes(right=60, unannotated=40, unseen=30), {"missing": 29}, MORE),
+        (mistakes(right=60, other_label=40, unseen=9), {"wrong label": 10}, REVIEW),
+        (mistakes(right=60, other_label=40, unseen=30), {"wrong boundaries": 40}, MORE),
+        (mistakes(right=60, label=40, unseen=21), {"wrong label": 31}, REVIEW),
+        (mistakes(right=60, label=40, unseen=21), {"wrong label": 30}, MORE),
+        (mistakes(right=60, taken=40, unseen=21), {"wrong label": 31}, REVIEW),
+        (mistakes(right=60, taken=40, unseen=21), {"wrong label": 30}, MORE),
+        (mistakes(right=60, inconsistent=40, unseen=21), {"missing": 31}, REVIEW),
+        (mistakes(right=60, inconsistent=40, unseen=21), {"missing": 30}, MORE),
         # More texts help where more than a third of the mistakes are missed for want of them.
-        (mistakes(right=60, taken=40, unseen=20), {"wrong label": 6}, "review its suspected annotation errors"),
-        (mistakes(right=60, taken=40, unseen=20), {"wrong label": 5}, "look at its errors"),
-        (mistakes(right=60, taken=20, boundaries=20, seen=21), {}, "annotate more texts"),
-        (mistakes(right=60, taken=20, boundaries=20, seen=20), {}, "look at its errors"),
+        (mistakes(right=60, taken=40, unseen=20), {"wrong label": 6}, REVIEW),
+        (mistakes(right=60, taken=40, unseen=20), {"wrong label": 5}, LOOK),
+        (mistakes(right=60, taken=20, boundaries=20, seen=21), {}, MORE),
+        (mistakes(right=60, taken=20, boundaries=20, seen=20), {}, LOOK),
         # Of two labels that are confused with each other, a rule decides, unless more is contradictory or new.
         (mistakes(right=60, label=40, unseen=20), {}, "agree on A / B"),
-        (
-            mistakes(right=60, label=9, spurious=30, unseen=19),
-            {"spurious": 10},
-            "review its suspected annotation errors",
-        ),
+        (mistakes(right=60, label=9, spurious=30, unseen=19), {"spurious": 10}, REVIEW),
         (mistakes(right=60, label=6, boundaries=53), {}, "agree on A / B"),
-        (mistakes(right=60, label=6, boundaries=55), {}, "look at its errors"),
-        (mistakes(right=60, label=2, boundaries=3), {}, "annotate more test texts"),
+        (mistakes(right=60, label=6, boundaries=55), {}, LOOK),
+        (mistakes(right=60, label=2, boundaries=3), {}, TEST),
         # Where the check finds a quarter of wrong boundaries, they are a question of policy.
         (mistakes(right=60, boundaries=40, unseen=39), {"wrong boundaries": 10}, "agree on its span boundaries"),
-        (mistakes(right=60, boundaries=40, unseen=39), {"wrong boundaries": 9}, "annotate more texts"),
-        (mistakes(right=60, boundaries=40), {"missing": 40}, "look at its errors"),
-        (mistakes(right=60, spurious=40, unseen=9), {"missing": 10}, "review its suspected annotation errors"),
-        (mistakes(right=60, spurious=40, unseen=21), {"missing": 20}, "annotate more texts"),
-        (mistakes(right=60, spurious=40), {}, "look at its errors"),
+        (mistakes(right=60, boundaries=40, unseen=39), {"wrong boundaries": 9}, MORE),
+        (mistakes(right=60, boundaries=40), {"missing": 40}, LOOK),
+        (mistakes(right=60, spurious=40, unseen=9), {"missing": 10}, REVIEW),
+        (mistakes(right=60, spurious=40, unseen=21), {"missing": 20}, MORE),
+        (mistakes(right=60, spurious=40), {}, LOOK),
         # One missed word or two may be the annotator's mistake.
-        (mistakes(right=30, unseen=2, spurious=40), {}, "look at its errors"),
+        (mistakes(right=30, unseen=2, spurious=40), {}, LOOK),
         # F1 has reached the goal, and its interval hasn't.
-        (mistakes(right=100, unseen=9), {}, "annotate more test texts"),
-        (mistakes(right=5, unseen=5), {}, "annotate more test texts"),
-        (mistakes(right=5, unscored=90), {}, "annotate more test texts"),
+        (mistakes(right=100, unseen=9), {}, TEST),
+        (mistakes(right=5, unseen=5), {}, TEST),
+        (mistakes(right=5, unscored=90), {}, TEST),
     ],
 )
 def test_the_next_step_of_a_label_removes_the_most_of_its_mistakes(one, findings, step):
@@ -112,9 +106,9 @@ def test_what_has_reached_the_goal_is_ready():
 @pytest.mark.parametrize(
     ("f_low", "message", "step"),
     [
-        (0.779, "0 of 2 labels are ready; 2 not ready", "annotate more test texts"),
-        (0.781, "0 of 2 labels are ready; 2 borderline", "annotate more test texts"),
-        (0.819, "0 of 2 labels are ready; 2 borderline", "annotate more test texts"),
+        (0.779, "0 of 2 labels are ready; 2 not ready", TEST),
+        (0.781, "0 of 2 labels are ready; 2 borderline", TEST),
+        (0.819, "0 of 2 labels are ready; 2 borderline", TEST),
         (0.821, "2 of 2 labels are ready", "–"),
     ],
 )
@@ -181,8 +175,7 @@ def test_labels_above_the_goal_that_are_confused_need_a_rule_and_no_more_test_te
         scores.f, scores.f_low = 0.84, 0.75
     advice = advice_on(metrics)
     steps = {row.label: step.words for row, step in advice.rows}
-    more = "annotate more test texts"
-    assert steps == {"A": "agree on A / B", "B": "agree on A / B", "C": more, "D": more}
+    assert steps == {"A": "agree on A / B", "B": "agree on A / B", "C": TEST, "D": TEST}
     assert str(advice.tasks[0]).startswith("agree on a rule for A and B (9 of")
 
 
@@ -197,7 +190,7 @@ def test_a_label_in_two_pairs_is_in_the_larger_one_and_a_ready_label_in_none():
 
 def test_findings_count_as_far_as_test_has_as_many_texts():
     merge = Ledger(texts=Counter(train=150, dev=50, test=50))
-    for findings, step in ((124, "review its suspected annotation errors"), (116, "annotate more texts")):
+    for findings, step in ((124, REVIEW), (116, MORE)):
         metrics = make_metrics(A=mistakes(right=60, unannotated=40, unseen=30), B=mistakes())
         advice = advice_on(metrics, {"A": Counter(missing=findings)}, merge)
         assert advice.rows[0][1].words == step
@@ -282,16 +275,10 @@ def test_a_pipeline_is_trained_longer_by_its_own_command(pipeline, command):
     ("texts", "pipeline", "tried", "one", "do"),
     [
         (699, "cpu", ["cpu"], mistakes(right=60, unseen=40), "before you annotate more, train a small transformer"),
-        (700, "cpu", ["cpu"], mistakes(right=60, unseen=40), "annotate more texts for A"),
-        (
-            0,
-            "cpu",
-            ["cpu"],
-            mistakes(right=60, unseen=40),
-            "annotate more texts for A",
-        ),  # nothing is known of the merge
-        (100, "cpu", ["cpu", "small"], mistakes(right=60, unseen=40), "annotate more texts for A"),
-        (100, "gpu", ["gpu"], mistakes(right=60, unseen=40), "annotate more texts for A"),
+        (700, "cpu", ["cpu"], mistakes(right=60, unseen=40), f"{MORE} for A"),
+        (0, "cpu", ["cpu"], mistakes(right=60, unseen=40), f"{MORE} for A"),  # nothing is known of the merge
+        (100, "cpu", ["cpu", "small"], mistakes(right=60, unseen=40), f"{MORE} for A"),
+        (100, "gpu", ["gpu"], mistakes(right=60, unseen=40), f"{MORE} for A"),
         (100, "cpu", ["cpu"], mistakes(right=60, misaligned=40), "adjust A's tokenization"),
     ],
 )
@@ -327,27 +314,15 @@ def test_a_broken_training_is_said_to_be_one_first_and_too_few_steps_are_left_to
     assert (advice.rows[0][1].words == "train again") == (dev > 0 and max(curve.f) < 0.1)
 
 
+SAMPLE = "review {} random suspects, to see how many are errors"
+
+
 @pytest.mark.parametrize(
     ("one", "sample", "shares", "do"),
     [
-        (
-            mistakes(right=60, unseen=5, spurious=40),
-            30,
-            Shares(),
-            "review 30 random suspects, to see how many are errors",
-        ),
-        (
-            mistakes(right=60, unseen=5, unannotated=40),
-            9,
-            Shares(),
-            "review 9 random suspects, to see how many are errors",
-        ),
-        (
-            mistakes(right=60, unseen=5, boundaries=40),
-            9,
-            Shares(),
-            "review 9 random suspects, to see how many are errors",
-        ),
+        (mistakes(right=60, unseen=5, spurious=40), 30, Shares(), SAMPLE.format(30)),
+        (mistakes(right=60, unseen=5, unannotated=40), 9, Shares(), SAMPLE.format(9)),
+        (mistakes(right=60, unseen=5, boundaries=40), 9, Shares(), SAMPLE.format(9)),
         (mistakes(right=60, unseen=5, spurious=40), 0, Shares(), "review A's suspected annotation errors"),
         # The share of right findings among 30 is that of the sample.
         (mistakes(right=60, unseen=21, spurious=40), 0, Shares(0.0, 0.8), "review A's suspected annotation errors"),

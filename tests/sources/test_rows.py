@@ -24,6 +24,7 @@ DOCCANO = {"text": TEXT, "label": [[4, 8, "D"]]}
 TAGGED = {"tokens": ["Add", "5"], "ner_tags": ["B-T", "O"]}
 P, D, T = (TEXT, [("Add", "P")]), (TEXT, [("5 mL", "D")]), ("Add 5", [("Add", "T")])
 OTHER = "unsupported format: it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
+NO_SPANS = "unsupported format: its `{}` aren't a list of spans: write each with start, end and label"
 UNNAMED = "malformed: the tag {} has no name; write the tags' names, or Parquet with them"
 OF_OTHERS = "its `tokens` aren't those of one text; write each text as a row"
 AS_LISTS = "write a list of `tokens` and one of `ner_tags`"
@@ -86,17 +87,11 @@ ROWS = [
     ('{"text": "Add: NaN, 5", "spans": [NaN}', "bad JSON: expected ',' or ']' (byte 38): '}'"),
     # annotations in a shape that isn't read
     *(
-        (
-            {"text": TEXT, "entities": entities},
-            "unsupported format: its `entities` aren't a list of spans: write each with start, end and label",
-        )
+        ({"text": TEXT, "entities": entities}, NO_SPANS.format("entities"))
         for entities in ({"D": ["5 mL"]}, {"D": [], "P": ["Add"]}, {"Person": [{"indices": [0, 3]}]})
     ),
     *(
-        (
-            {"text": TEXT, "found": found},
-            "unsupported format: its `found` aren't a list of spans: write each with start, end and label",
-        )
+        ({"text": TEXT, "found": found}, NO_SPANS.format("found"))
         for found in ({"D": ["5 mL"]}, [{"type": "D", "words": "5 mL"}])
     ),
     *(
@@ -116,16 +111,13 @@ ROWS = [
         for tags in ("B-T O", ["B-T", "O"])
     ),
     *(
-        (
-            {"text": "Add 5 mL", key: tags},
-            f"unsupported format: its `{key}` are tags, but not one for each token: {AS_LISTS}",
-        )
-        for key, tags in (
-            ("ner_tags", "B-T O"),
-            ("labels", "['B-T', 'O', 'O']"),
-            ("found", "O,B-T,O"),
-            ("ner", ["B-T"]),
-        )
+        ({"text": TEXT, key: tags}, f"unsupported format: its `{key}` are tags, but not one for each token: {AS_LISTS}")
+        for key, tags in {
+            "ner_tags": "B-T O",
+            "labels": "['B-T', 'O', 'O']",
+            "found": "O,B-T,O",
+            "ner": ["B-T"],
+        }.items()
     ),
     ({"text": "Add 5", "tags": "A B", "labels": "O"}, ("Add 5", [])),
     ({"tokens": ["a"], "ner_tags": []}, "malformed: `ner_tags` isn't a list of 1 tags"),
