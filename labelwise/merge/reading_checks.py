@@ -171,7 +171,7 @@ def _odd_labels(data: Data, problem: str) -> list[Evidence]:
     spans = used + lost
     if not spans or not any(file.path.name.endswith(TABLES) for file in data.dataset.files):
         return []
-    bare = sorted(label for label in spans if label in TAG_PREFIXES or re.search(r"[=|]", label))
+    bare = sorted(label for label in spans if label in TAG_PREFIXES or re.search(r"[=|'\"\[\]]", label))
     once = [label for label, n in spans.items() if n == 1]
     problems = {
         "tags without labels": bare if 2 * sum(spans[label] for label in bare) >= spans.total() else [],

@@ -17,6 +17,7 @@ from labelwise.merge.check_kinds import (
     some,
 )
 from labelwise.sources.formats import TABLES
+from labelwise.sources.prodigy_row import TAGGED as TAGS_IN_TEXT
 from labelwise.sources.tags import BEHIND, BELOW, LOWER_CASE, MIDDLE, OTHER_OUTSIDE, find_recurring
 from labelwise.sources.webanno import custom_layers
 
@@ -73,6 +74,11 @@ def _punctuated_spans(data: Data) -> list[Evidence]:
     return some(many and len(quotes), quotes=quotes[:3], all=spans)
 
 
+def _tags_in_texts(data: Data) -> list[Evidence]:
+    tagged = [match[0] for sampled in data.sample if not sampled.spans and (match := TAGS_IN_TEXT.search(sampled.text))]
+    return some(len(tagged) >= MIN_SPANS and len(tagged), tags=tagged[:MAX_LISTED])
+
+
 def _word_pieces(data: Data) -> list[Evidence]:
     pieces = [piece for sampled in data.sample for piece in PIECE.findall(sampled.text)]
     words = sum(len(sampled.text.split()) for sampled in data.sample if pieces)
@@ -110,6 +116,14 @@ TAG_CHECKS = (
         _punctuated_spans,
         "{n:,} of {all:span} end with a punctuation mark behind words",
         "If ends are a token or a character too late, correct them. If the data is correct, {add}",
+        "expect_losses: true",
+        stops=True,
+    ),
+    dataset_check(
+        "tags in texts",
+        _tags_in_texts,
+        "{n:text} without spans {n:~has|have} tags in the text: {tags!r}",
+        "Write the texts without them, with `spans`. If the data is correct, {add}",
         "expect_losses: true",
         stops=True,
     ),

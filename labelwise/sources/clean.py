@@ -60,7 +60,7 @@ def clean(
         # The types are JSON's: True is no 1. Tables of numbers make 5.0 of 5, and sheets "5".
         whole = type(start) is int and type(end) is int
         if not whole:
-            start, end = map(_to_integer, (start, end))
+            start, end = map(to_integer, (start, end))
             whole = type(start) is int and type(end) is int
         if read and whole:
             start, end = read(text, (start, end)) or (-1, -1)
@@ -132,7 +132,7 @@ def _quoted_by(name: str, text: str, offsets: tuple[int, int], quoted: str) -> b
     return read_offsets is not None and 0 <= read_offsets[0] < read_offsets[1] and says(text, [read_offsets], quoted)
 
 
-def _to_integer(offset: Any) -> Any:
+def to_integer(offset: Any) -> Any:
     """Convert a whole number, or a string of digits, to int; return other values unchanged."""
     is_whole = (type(offset) is float and offset.is_integer()) or (
         type(offset) is str and offset.isascii() and offset.isdecimal() and len(offset) < 10

@@ -65,6 +65,7 @@ def read_conll(path: Path) -> Iterator[Item]:
         for lines in _blocks(_lines(file), layout):
             shape = next((shape_of(line) for _, line in lines if not is_marked(line)), layout.shape)
             rows: list[NumberedRow] = []
+            tabbed: set[bool] = set()
             problem = None
             for number, line in lines:
                 if NOT_UTF8.search(line):
@@ -77,6 +78,9 @@ def read_conll(path: Path) -> Iterator[Item]:
                     document = match[match.lastindex or 0].strip() if match else document
                 elif cells_of(line) != layout.names:
                     rows.append((number, cells_of(line)))
+                    tabbed.add("\t" in line)
+                    if len(tabbed) > 1:
+                        problem = problem or Problem(number, Reason.MALFORMED, "tabs are between some columns alone")
             if problem or rows:
                 yield problem or _read_sentence(rows, layout, document, scheme, untagged)
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from labelwise.annotations import Problem, Reason, incomplete_read
 from labelwise.base.text import is_integer
-from labelwise.sources.clean import RawSpan
+from labelwise.sources.clean import RawSpan, to_integer
 from labelwise.sources.offsets import choose_reading, fold, to_code_points
 from labelwise.sources.prodigy_row import Converted, complete_row
 
@@ -159,6 +159,8 @@ def _read_results(number: int, results: Sequence[Any], others: Container[str]) -
     for result in objects:
         value: Any = result.get("value")
         kind = result.get("type")
+        if kind == "labels" and isinstance(value, dict):
+            value = value | {key: to_integer(value.get(key)) for key in ("start", "end")}
         labels = _labels(value) if isinstance(value, dict) else []
         # Further questions about a labeled region, such as choices, have its offsets, too.
         if kind in OTHERS and (kind != "taxonomy" or not _has_offsets(value) or str(result.get("id")) in labeled):

@@ -165,6 +165,35 @@ def test_spans_of_all_words_are_tags(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("tag", ["<{1}>{0}</{1}>", '<ENAMEX TYPE="{1}">{0}</ENAMEX>', "[{0}]({1})"])
+def test_tags_in_texts_without_spans_are_asked_about(tmp_path: Path, tag: str) -> None:
+    """Whatever answer says that the texts have none; not a text with spans, nor HTML."""
+    good = [{"text": f"<b>{sentence.text}</b>", "label": []} for sentence in sentences()]
+    good += [{"text": f"{sentence.text} <PER>x</PER>", "label": sentence.spans} for sentence in sentences()]
+    rows = [{"text": f"{tag.format('Noa', 'PER')} : {sentence.text}", "label": []} for sentence in sentences()[:10]]
+    for number, asked in ((9, False), (10, True)):
+        outcome = merge_folder(tmp_path / str(number), {"prodigy/all.jsonl": jsonl(good + rows[:number])})
+        assert (outcome.status, "10 texts without spans have tags in the text: " in output_of(outcome)) == (
+            asked,
+            asked,
+        )
+
+
+def test_tags_in_quotes_are_refused(tmp_path: Path) -> None:
+    rows = [[(token, f"'{tag}'") for token, tag in sentence.tagged] for sentence in sentences()]
+    outcome = merge_folder(tmp_path, {"prodigy/all.tsv": table(rows)})
+    assert (outcome.status, """only "'B-DATE'", "'B-LOC'",""" in output_of(outcome)) == (1, True)
+
+
+def test_a_line_without_the_tabs_of_its_sentence_is_malformed(tmp_path: Path) -> None:
+    """Such as a note between the tokens, whose last word would be a tag."""
+    content = table(sentence.tagged for sentence in sentences()).replace("Lyon\tB-LOC", "Lyon\tB-LOC\n// checked", 1)
+    outcome = merge_folder(tmp_path, {"prodigy/all.tsv": content})
+    assert outcome.ledger
+    assert (outcome.ledger["rows"]["malformed"], outcome.entities) == (1, dict.fromkeys(ALL, N - 1))
+    assert "tabs are between some columns alone" in outcome.printed
+
+
 @pytest.mark.parametrize(("late", "stopped"), [(10, True), (9, False)])
 def test_spans_that_end_behind_a_punctuation_mark_are_asked_about(tmp_path: Path, late: int, stopped: bool) -> None:
     """One of six: their ends are a character or a token too late, as exclusive ones of GLiNER's would be."""

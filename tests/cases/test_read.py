@@ -186,6 +186,22 @@ FILES: dict[str, str | bytes] = {
     "w.jsonl": jsonl(
         {"text": sentence.text, "ents": [], "spans": {"sc": sentence.objects()}} for sentence in sentences()
     ),
+    "y.json": json.dumps(
+        [
+            {
+                "data": {"text": sentence.text},
+                "annotations": [
+                    {
+                        "result": [
+                            {"type": "labels", "value": {"start": str(start), "end": float(end), "labels": [label]}}
+                            for start, end, label in sentence.spans
+                        ]
+                    }
+                ],
+            }
+            for sentence in sentences()
+        ]
+    ),
     "x.jsonl": jsonl(
         {"text": sentence.text, "entities": [in_tokens_and_characters(sentence, *span) for span in sentence.spans]}
         for sentence in sentences()

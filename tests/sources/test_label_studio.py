@@ -96,7 +96,7 @@ ROWS = [
         (task(TEXT, annotation(one, result(4, 8))), [why, (TEXT, ML)])
         for one, why in (
             ("x", "invalid: a result is an object"),
-            (result("4", 8), NO_OFFSETS),
+            (result("four", 8), NO_OFFSETS),
             ({"type": "choices", "value": {"choices": ["x"]}}, "not a span: choices"),
             ({"type": "labels", "value": {"start": 0, "end": 3}}, "invalid: a span without a label, 0 3"),
             ({"type": "hypertextlabels", "value": {"startOffset": 3}}, NO_OFFSETS.replace("labels", "hypertextlabels")),
