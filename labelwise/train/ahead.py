@@ -19,7 +19,6 @@ from labelwise.corpus.pipeline import bounded_vocab
 from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.train.reader import Batch, PartitionedCorpus, example_maker, read_batches
 from labelwise.train.training import Training
-from labelwise.train.training_config import TrainingConfig
 
 AHEAD = 3  # batches
 KILLED = (
@@ -30,13 +29,13 @@ MIN_GPU_ID = 0  # the first gpu_id that batches are prepared for; -1 is the CPU
 
 
 @contextmanager
-def open_background(config: TrainingConfig) -> Iterator[Executor | None]:
+def open_background(gpu_id: int) -> Iterator[Executor | None]:
     """Start a process that prepares batches for a GPU, before CUDA, which forked processes can't share.
 
     YIELDS (Executor | None): None on the CPU.
     RAISES (InputError): if the process was killed.
     """
-    if config.gpu_id < MIN_GPU_ID:
+    if gpu_id < MIN_GPU_ID:
         yield None
         return
     with open_pool(1) as pool:

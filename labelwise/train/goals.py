@@ -12,14 +12,6 @@ from labelwise.train.steps import read_block
 from spacy_per_label.operating_point import Goal
 
 
-def without_goals(settings: Config) -> Config:
-    """Copy a config's values without goals, which no training step depends on."""
-    settings = settings.copy()
-    for key in GOALS:
-        settings.get("labelwise", {}).pop(key, None)
-    return settings
-
-
 def read_goals(file: ConfigFile, settings: Config, corpus: Path) -> dict[str, Goal]:
     """Read the goals of a corpus's labels; a label's own goal overrides the goal for all.
 

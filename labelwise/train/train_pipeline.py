@@ -89,7 +89,7 @@ def train_pipeline(
     """
     outputs = Path(out), Path(curve), Path(resources) if resources else None
     check_replaceable(outputs[0], ("meta.json", "config.cfg"), "pipeline")
-    with frozen(), open_background(config) as background, launched_ranks(config.gpu_id) as launched:
+    with frozen(), open_background(config.gpu_id) as background, launched_ranks(config.gpu_id) as launched:
         if launched and launched.rank:
             training = remake(config, *launched.all_gather_object(None)[0])
             training.background = background

@@ -14,7 +14,6 @@ from labelwise.base.errors import InputError
 from labelwise.train import loop
 from labelwise.train import train_pipeline as run
 from labelwise.train.ahead import AHEAD, open_background
-from labelwise.train.training_config import TrainingConfig
 from spacy_per_label import PerLabelRecognizer
 from tests.train.test_ranks import children
 from tests.train.training import CPU, GPU, files, train_in, with_bert
@@ -92,10 +91,10 @@ def die_amid_a_batch():
     os._exit(1)
 
 
-def test_the_end_of_the_process_amid_a_batch_is_an_error_too(monkeypatch, tmp_path):
+def test_the_end_of_the_process_amid_a_batch_is_an_error_too(monkeypatch):
     """Python waits for the rest of a batch while any process could write it."""
     before = children()
-    with open_background(TrainingConfig(tmp_path, tmp_path, gpu_id=0)) as pool, pytest.raises(BrokenExecutor):
+    with open_background(0) as pool, pytest.raises(BrokenExecutor):
         pool.submit(die_amid_a_batch).result(timeout=20)
     assert children() == before
 
