@@ -237,7 +237,7 @@ def test_problems_are_listed_with_data_set_place_reason_and_details(merged):
     assert sorted(lines) == [
         "org\torg.jsonl:2\tundeclared label: PLACE",
         "org\torg.jsonl:6\tbad JSON: object keys must be strings (byte 1): 'oops'",
-        "org\torg.jsonl:8\tinvalid: ORG 0 300",
+        "org\torg.jsonl:8\tinvalid: ORG 0 300: the text has 8 characters",
     ]
 
 
