@@ -5,8 +5,7 @@
 
 Trains each setting on the first texts of several corpora, seed after seed, and scores it on a held-out quarter of
 train. dev has an eighth of the texts trained on, as in a project. Only `--test` shows scores on test, once the choice
-is
-made. Results are in `build/defaults`: an interrupted sweep resumes, and `benchmarks.fitted` draws devs from them.
+is made. Results are in `build/defaults`: an interrupted sweep resumes, and `benchmarks.fitted` draws devs from them.
 """
 
 import math

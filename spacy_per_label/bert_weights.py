@@ -37,8 +37,7 @@ class Encoder(NamedTuple):
     """A transformer's weights and settings.
 
     weights (dict[str, np.ndarray]): "word", "position", "norm_g" and "norm_b" of the embeddings, and the layers' by
-        number,
-        such as "0.qkv_W"; see `bert`.
+        number, such as "0.qkv_W"; see `bert`.
     first_position (int): position of a text's first wordpiece.
     tokenizer (str): content of tokenizer.json.
     """

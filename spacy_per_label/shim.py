@@ -29,8 +29,7 @@ class TransformerShim(HFShim):
     - Mixed precision is fp16 if gradients are scaled, else bf16, in training and in prediction alike.
     - Gradients of several backward passes add up, scaled, until `finish_update` unscales them once.
     - PyTorch's AdamW updates all tensors at once; thinc's Adam launches eleven kernels for each. It uses the settings
-      and
-      moments of the optimizer given to `finish_update`, so saving that optimizer saves all.
+      and moments of the optimizer given to `finish_update`, so saving that optimizer saves all.
     - Parameters are updated in place. `PyTorchShim` wraps each parameter's array at each step, and so keeps nearly a
       kilobyte of the host's memory for each tensor and step.
     """

@@ -47,8 +47,7 @@ def frozen() -> Iterator[None]:
     """Collect garbage, and freeze the rest, so forked processes share its memory.
 
     Otherwise a forked process could collect an earlier training's cycles, and free GPU memory. At the end, everything
-    is
-    unfrozen and collected: frozen objects would never be freed.
+    is unfrozen and collected: frozen objects would never be freed.
     """
     gc.collect()
     gc.freeze()

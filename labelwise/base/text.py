@@ -1,8 +1,7 @@
 """Texts and character spans: keys, trimming, overlaps; counts in words.
 
 A key is the digest of a text's bytes: tasks are merged, and Docs sorted, by it. Texts that differ only in white space
-or
-Unicode composition are one text, with the key of the first.
+or Unicode composition are one text, with the key of the first.
 """
 
 import hashlib

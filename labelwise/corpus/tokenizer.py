@@ -176,8 +176,7 @@ class LearningTokenizer:
     """Tokenizes like a pipeline, several times faster, in bounded memory.
 
     spaCy's tokenizer doesn't cache a word's tokens after a special case, such as "don't" or "May", in the same text,
-    and
-    nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So new words are
+    and nearly every text has one early on (`has_special` in spacy/tokenizer.pyx is set once per text). So new words are
     tokenized separately first, as long as the cache has room.
     """
 

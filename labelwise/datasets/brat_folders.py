@@ -108,8 +108,7 @@ def split_folders(stems: Sequence[Path], brat_dir: Path, log: Log) -> dict[str, 
     """Find the split folders of a corpus: train, dev (or devel, valid, val ...), and test.
 
     They are at the top, or below single folders without annotations beside them. If dev or test has no folder, the
-    texts of
-    train are split by hash; see `split_others`.
+    texts of train are split by hash; see `split_others`.
 
     RETURNS (dict): splits by folder path, with a final slash.
     """

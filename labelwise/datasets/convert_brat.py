@@ -62,8 +62,7 @@ def convert_brat(
     may_be_empty (bool): accept a folder without documents.
 
     RAISES (InputError): if there is no document, label or such encoding, the folder can't be replaced, or the corpus
-        has
-        changed meanwhile.
+        has changed meanwhile.
     """
     check_out(out, [brat_dir])
     try:

@@ -137,8 +137,7 @@ def add_decisions(file: Path, folder: Path, corpus: Path | None = None) -> Added
     """Add a file's decisions to a folder, which keeps the last about each span; omit bad rows.
 
     RAISES (InputError): if the file has no decision about a text of the corpus, the folder's file has a bad row, or
-        another
-        process is adding to it.
+        another process is adding to it.
     """
     rows = list(read_decisions(file))
     problems = [row for row in rows if row.decision is None]

@@ -67,8 +67,7 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     """Add an entry to a folder's `datasets.yml` for each undeclared file: name, path and used labels.
 
     RETURNS (list[Undeclared]): all files without an entry. Files without labels and unreadable files aren't added, nor
-        any
-        if the `datasets.yml` can't be extended or written.
+        any if the `datasets.yml` can't be extended or written.
     RAISES (InputError): if an entry's sources can't be found; see `declarations.find_sources`.
     """
     file = folder / DATASETS

@@ -55,8 +55,7 @@ def add_noise(doc: DemoDoc, share: float, *, seed: int = 0, labels: Sequence[str
     """Corrupt a share of the spans, like a tired annotator; the text is unchanged.
 
     Spans are removed, or get another label or boundary (one word more or less at the end); for each removed span, a
-    wrong
-    one is added.
+    wrong one is added.
     """
     rng = Random(f"noise/{seed}/{doc.path}")
     spans: list[Span] = []

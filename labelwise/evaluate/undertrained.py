@@ -19,8 +19,7 @@ def train_longer(metrics: SplitMetrics, curve: Curve | None) -> str:
     """Explain why a pipeline is undertrained; "" if it isn't.
 
     It is if it misses more spans with words annotated in train than it predicts correctly in total, or if twice the
-    steps
-    are worthwhile.
+    steps are worthwhile.
     """
     if not curve or not curve.steps:
         return ""

@@ -88,8 +88,7 @@ class Originals:
     """The brat documents of a corpus's spans.
 
     types (dict): types in the kept lines, by their first character: relations and events with their roles, attributes
-        with
-        their values.
+        with their values.
     """
 
     def __init__(

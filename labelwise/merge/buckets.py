@@ -154,8 +154,7 @@ class Buckets(msgspec.Struct, frozen=True):
     """The buckets of a merge, read in ranges: `number` of 2**bits equal ranges of keys.
 
     folder (Path): writers' files by kind: "tasks", "forms", and `same_texts`' pairs of keys, "same", and tasks for
-        other
-        buckets, "moved".
+        other buckets, "moved".
     bits (int): number of key bits that select a bucket.
     """
 

@@ -323,8 +323,7 @@ def removable(row: RankedLabel, findings: Counter[str], pairs: Mapping[tuple[str
     """List the steps that may remove errors of a label, each error by one of them; too few may be chance.
 
     findings (Counter): the check's, by kind, scaled to the texts with errors; each explains at most one error. More
-        texts
-        don't fix errors caused by wrong or missing annotation.
+        texts don't fix errors caused by wrong or missing annotation.
     pairs (Mapping): wrong labels by pair; a rule for both labels removes errors that no finding explains.
     """
     mistakes, causes = row.mistakes, Counter(row.mistakes.causes)

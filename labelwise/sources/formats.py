@@ -26,8 +26,7 @@ class Format(NamedTuple):
     """A file format of annotations.
 
     read (Callable): yields a file's tasks and problems, by a key and a reading of offsets (see `clean`). The key names
-        a
-        dataset in a Prodigy database, the spans of a `.spacy` file, or the text of a Label Studio task.
+        a dataset in a Prodigy database, the spans of a `.spacy` file, or the text of a Label Studio task.
     begins (bytes): first bytes of its files, if other formats share its suffixes.
     """
 

@@ -115,8 +115,7 @@ def kind_of(row: ProdigyRow) -> Kind:
 
     A review has the kind of the reviewed tasks. A row without an interface is binary if its spans have answers. Rows of
     other interfaces, such as `classification`, say nothing about spans ("relations", "other"). A text alone is raw
-    input
-    ("unanswered"), unless annotations are written into it ("tags in text").
+    input ("unanswered"), unless annotations are written into it ("tags in text").
     """
     view = row.reviewed_view_id if row.view_id == "review" else row.view_id
     # Old versions name no interface: text classification shows matches of patterns as spans.

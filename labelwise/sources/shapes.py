@@ -297,8 +297,7 @@ def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Pro
     """Convert doccano's row.
 
     doccano's offsets count UTF-16 code units or, by a project's option, graphemes (doccano issue 2290); other writers
-    of
-    such rows count code points.
+    of such rows count code points.
     """
     text = first_of(row, TEXTS)
     if not isinstance(text, str) or not text.strip():

@@ -33,8 +33,7 @@ class PartitionedCorpus:
     """A corpus reader for spaCy's training, which holds one partition in memory.
 
     Each call is an epoch: partitions in random order, and the texts of each, which are random samples because a hash
-    assigns
-    them. The order follows from seed and epoch alone.
+    assigns them. The order follows from seed and epoch alone.
 
     shuffle (bool): False reads in order, for evaluation.
     limit (int): texts to read, the same in all epochs; 0 for all.

@@ -43,8 +43,7 @@ def fit_steps(config: TrainingConfig, file: ConfigFile, settings: Config) -> Non
 
     settings (Config): values, changed in place, without interpolation.
     RAISES (InputError): if steps exceed training.max_steps, an epoch's can't be counted, dev would be evaluated fewer
-        than
-        four times, or the learning rate rises for longer than training lasts.
+        than four times, or the learning rate rises for longer than training lasts.
     """
     block, training = read_block(settings, file), settings["training"]
     if count_words(config.corpus, settings) < block.few_words:

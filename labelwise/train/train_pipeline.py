@@ -276,11 +276,8 @@ def save_pipeline(nlp: Language, folder: Path, strings: list[str]) -> dict[Path,
     """Save a pipeline in a new folder, whose files a checkpoint may share, without traces of its training.
 
     Models are only serialized: a thread writes a transformer, which takes seconds, during training. Equal trainings
-    give
-    equal bytes: spaCy saves scores in a set's order. It would also save the texts' words with the vocabulary, which may
-    be
-    private; the model knows hashes.
-
+    give equal bytes: spaCy saves scores in a set's order. It would also save the texts' words with the vocabulary,
+    which may be private; the model knows hashes.
     RETURNS (dict[Path, bytes]): the models' files, to write.
     """
     shutil.rmtree(folder, ignore_errors=True)
