@@ -56,6 +56,11 @@ class Outcome(NamedTuple):
     ledger: dict[str, Any] | None
 
     @property
+    def said(self) -> str:
+        """All that was printed, on one line."""
+        return " ".join(self.printed.split())
+
+    @property
     def entities(self) -> dict[str, int]:
         labels = self.ledger["labels"] if self.ledger else {}
         return {label: counts["entity"] for label, counts in labels.items() if counts.get("entity")}
@@ -73,6 +78,11 @@ def sentences(number: int = N, seed: int = 0) -> list[Sentence]:
         spans = [(starts[place], starts[place] + len(parts[place]), label) for place, label in marks]
         spans_of.setdefault(" ".join(parts), spans)
     return [Sentence(text, spans) for text, spans in spans_of.items()]
+
+
+def tasks(number: int = N) -> list[dict[str, Any]]:
+    """Make a task of Prodigy's of each sentence."""
+    return [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences(number)]
 
 
 def jsonl(rows: Iterable[Any]) -> str:
@@ -111,6 +121,12 @@ def merge_folder(root: Path, files: Mapping[str, str | bytes], project: str = ""
     status, more = run(merge_cli, *declarations, corpus, *options, "--workers", 1, "--project", root / "project.yml")
     metrics = root / "metrics/merge.json"
     return Outcome(status, printed + more, json.loads(metrics.read_bytes()) if metrics.exists() else None)
+
+
+def merge_rows(root: Path, entry: str = "", **rows: str | Iterable[Any]) -> Outcome:
+    """Merge files of rows of JSON, by their names, as `merge_folder` does; an entry is the content of datasets.yml."""
+    files = {f"prodigy/{name}.jsonl": of if isinstance(of, str) else jsonl(of) for name, of in rows.items()}
+    return merge_folder(root, files | ({"prodigy/datasets.yml": entry} if entry else {}))
 
 
 def run(command: Any, *arguments: object) -> tuple[int, str]:

@@ -13,47 +13,33 @@ from labelwise.corpus.manifest import read_manifest
 from labelwise.merge import check_kinds
 from scripts.train import train_cli
 from scripts.why import why_cli
-from tests.cases.making import PROJECT, N, Outcome, jsonl, merge_folder, run, sentences, table
+from tests.cases.making import PROJECT, N, jsonl, merge_folder, merge_rows, run, sentences, table, tasks
 from tests.conftest import ROOT, Merging
 
 ALL = {"PER": N, "LOC": N, "DATE": N}
 BOTH = {"PER": 40, "LOC": 40}
 
 
-def prodigys(read: str = "") -> str:
-    moved = {"": (0, 0), "inclusive": (0, -1), "one-based": (1, 1), "one-based-inclusive": (1, 0)}[read]
-    rows = []
-    for sentence in sentences():
-        spans = [
-            span | {"start": span["start"] + moved[0], "end": span["end"] + moved[1]} for span in sentence.objects()
-        ]
-        rows.append({"text": sentence.text, "spans": spans})
+def prodigys(start: int = 0, end: int | None = None, before: str = "", every: int = 1) -> str:
+    """Write the sentences, each `every`th behind some characters, and with moved offsets.
+
+    end (int | None): how far ends are moved; None for as far as starts.
+    """
+    rows = tasks()
+    for row in rows[every - 1 :: every]:
+        row["text"] = before + row["text"]
+        for span in row["spans"]:
+            span |= {"start": span["start"] + start, "end": span["end"] + (start if end is None else end)}
     return jsonl(rows)
+
+
+INCLUSIVE, ONE_BASED = prodigys(0, -1), prodigys(1)
+LETTER = "Dear all,\r\n\r\nsee:\r\n"
 
 
 def with_emoji(width: int) -> str:
-    """Put two emoji and a space, `width` characters each, before every second sentence."""
-    rows = []
-    for number, sentence in enumerate(sentences()):
-        before = "😀🚀 " if number % 2 else ""
-        moved = (2 * width + 1) * bool(before)
-        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in sentence.objects()]
-        rows.append({"text": before + sentence.text, "spans": spans})
-    return jsonl(rows)
-
-
-def with_line_ends() -> str:
-    before = "Dear all,\r\n\r\nsee:\r\n"
-    moved = len(before) - 3
-    rows = []
-    for sentence in sentences():
-        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in sentence.objects()]
-        rows.append({"text": before + sentence.text, "spans": spans})
-    return jsonl(rows)
-
-
-def output_of(outcome: Outcome) -> str:
-    return " ".join(outcome.printed.split())
+    """Put two emoji and a space before every second sentence; an emoji counts as `width` characters."""
+    return prodigys(2 * width + 1, before="😀🚀 ", every=2)
 
 
 def section(name: str, *lines: str) -> str:
@@ -74,50 +60,40 @@ def declared(*lines: str) -> str:
 @pytest.mark.parametrize(
     ("content", "reading", "lost", "quoted"),
     [
-        (prodigys("inclusive"), "inclusive", 180, r"\[\w+ \w+\]\w "),
-        (prodigys("one-based"), "one-based", 180, r"\w\[\w+ \w+\] "),
-        (prodigys("one-based-inclusive").replace(" .", "."), "one-based-inclusive", 180, r"\w\[\w+ \w+\] "),
+        (INCLUSIVE, "inclusive", 180, r"\[\w+ \w+\]\w "),
+        (ONE_BASED, "one-based", 180, r"\w\[\w+ \w+\] "),
+        (prodigys(1, 0).replace(" .", "."), "one-based-inclusive", 180, r"\w\[\w+ \w+\] "),
         (with_emoji(2), "utf-16", 90, r"\w\[\w[\w ]+\]\w"),
         (with_emoji(4), "bytes", 60, r"\[.*\]"),
-        (with_line_ends(), "crlf", 180, r"\[.*\]"),
+        (prodigys(len(LETTER) - 3, before=LETTER), "crlf", 180, r"\[.*\]"),
     ],
     ids=["inclusive", "one-based", "one-based-inclusive", "utf-16", "bytes", "crlf"],
 )
 def test_offsets_that_count_otherwise_are_named_with_the_line_to_paste(tmp_path, content, reading, lost, quoted):
-    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": content})
+    outcome = merge_rows(tmp_path, all=content)
     assert outcome.status == 1
-    assert f"{lost} spans have unusable offsets; 0 with `{reading}` offsets" in output_of(outcome)
+    assert f"{lost} spans have unusable offsets; 0 with `{reading}` offsets" in outcome.said
     assert len(re.findall(rf"(?m)^    all\.jsonl:\d+  PER  .*{quoted}.*$", outcome.printed)) >= 1, outcome.printed
     assert f"    offsets: {reading}\n" in outcome.printed
     assert "⚠" not in outcome.printed.partition("✘")[2], "no advice instead"
 
 
 def test_offsets_that_label_studio_does_not_quote_are_read_in_one_way(tmp_path: Path) -> None:
-    rows = map(json.loads, with_emoji(2).replace(" .", "").splitlines())
-    tasks = [
-        {
-            "data": {"text": row["text"]},
-            "annotations": [
-                {"result": [{"type": "labels", "value": {**span, "labels": [span["label"]]}} for span in row["spans"]]}
-            ],
-        }
-        for row in rows
-    ]
-    files: dict[str, Any] = {"prodigy/all.json": json.dumps(tasks)}
-    assert "spans have unusable offsets; 0 with `utf-16` offsets" in output_of(merge_folder(tmp_path, files))
-    entry = declared("offsets: utf-16").replace(".jsonl", ".json")
-    assert merge_folder(tmp_path, {"prodigy/datasets.yml": entry}).entities == ALL
+    rows = []
+    for row in map(json.loads, with_emoji(2).replace(" .", "").splitlines()):
+        result = [{"type": "labels", "value": {**span, "labels": [span["label"]]}} for span in row["spans"]]
+        rows.append({"data": {"text": row["text"]}, "annotations": [{"result": result}]})
+    files: dict[str, Any] = {"prodigy/all.json": json.dumps(rows)}
+    assert "spans have unusable offsets; 0 with `utf-16` offsets" in merge_folder(tmp_path, files).said
+    assert merge_rows(tmp_path, declared("offsets: utf-16").replace(".jsonl", ".json")).entities == ALL
 
 
 def test_no_line_is_advised_for_offsets_that_brat_does_not_write(tmp_path: Path) -> None:
     files = brats(("one", "PER LOC DATE"))
     files = {name: re.sub(r" (\d+)\t.*", lambda end: f" {int(end[1]) - 1}", text) for name, text in files.items()}
     outcome = merge_folder(tmp_path, files)
-    assert (outcome.status, "120 spans have unusable offsets; 0 with `inclusive` offsets" in output_of(outcome)) == (
-        1,
-        True,
-    )
-    assert "Correct the offsets in the .ann files: brat counts characters from 0" in output_of(outcome)
+    assert (outcome.status, "120 spans have unusable offsets; 0 with `inclusive` offsets" in outcome.said) == (1, True)
+    assert "Correct the offsets in the .ann files: brat counts characters from 0" in outcome.said
     assert "    offsets:" not in outcome.printed
 
 
@@ -128,11 +104,11 @@ def test_answers_with_one_span_each_and_many_rejected_are_asked_about(tmp_path: 
     rows[:rejected] = [row | {"answer": "reject"} for row in rows[:rejected]]
     files: dict[str, Any] = {"prodigy/teach.jsonl": jsonl(rows)}
     outcome = merge_folder(tmp_path, files)
-    assert ("all 60 answers have one span each, and 12 of them are rejected" in output_of(outcome)) == warned
+    assert ("all 60 answers have one span each, and 12 of them are rejected" in outcome.said) == warned
     assert ("    kind: binary" in outcome.printed) == warned
     for kind, complete in (("complete", N - rejected), ("binary", 0)):
         entry = f"- {{name: teach, path: teach.jsonl, labels: [PER], kind: {kind}}}\n"
-        outcome = merge_folder(tmp_path, {"prodigy/datasets.yml": entry})
+        outcome = merge_rows(tmp_path, entry)
         assert (outcome.ledger["labels"]["PER"].get("complete", 0), "one span each" in outcome.printed) == (
             complete,
             False,
@@ -146,7 +122,7 @@ def test_answers_with_one_span_each_and_many_rejected_are_asked_about(tmp_path: 
 def test_tags_that_are_written_otherwise_than_most_are_warned_of(tmp_path: Path, tag: str, warned: bool) -> None:
     rows = [[cells if cells[0] != "Lyon" else (cells[0], tag) for cells in sentence.tagged] for sentence in sentences()]
     outcome = merge_folder(tmp_path, {"prodigy/all.tsv": table(rows)})
-    assert (f"look like tags that aren't written like the others: {tag} (" in output_of(outcome)) == warned
+    assert (f"look like tags that aren't written like the others: {tag} (" in outcome.said) == warned
 
 
 def test_spans_of_all_words_are_tags(tmp_path: Path) -> None:
@@ -158,11 +134,8 @@ def test_spans_of_all_words_are_tags(tmp_path: Path) -> None:
             spans.append({"start": place, "end": place + len(token), "label": tag[2:] or "O"})
             place += len(token) + 1
         rows.append({"text": sentence.text, "spans": spans})
-    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
-    assert (outcome.status, "its labels look like tags of tokens (BIO, BILOU, BMES): O (" in output_of(outcome)) == (
-        1,
-        True,
-    )
+    outcome = merge_rows(tmp_path, all=rows)
+    assert (outcome.status, "its labels look like tags of tokens (BIO, BILOU, BMES): O (" in outcome.said) == (1, True)
 
 
 @pytest.mark.parametrize("tag", ["<{1}>{0}</{1}>", '<ENAMEX TYPE="{1}">{0}</ENAMEX>', "[{0}]({1})"])
@@ -173,7 +146,7 @@ def test_tags_in_texts_without_spans_are_asked_about(tmp_path: Path, tag: str) -
     rows = [{"text": f"{tag.format('Noa', 'PER')} : {sentence.text}", "label": []} for sentence in sentences()[:10]]
     for number, asked in ((9, False), (10, True)):
         outcome = merge_folder(tmp_path / str(number), {"prodigy/all.jsonl": jsonl(good + rows[:number])})
-        assert (outcome.status, "10 texts without spans have tags in the text: " in output_of(outcome)) == (
+        assert (outcome.status, "10 texts without spans have tags in the text: " in outcome.said) == (
             asked,
             asked,
         )
@@ -182,7 +155,7 @@ def test_tags_in_texts_without_spans_are_asked_about(tmp_path: Path, tag: str) -
 def test_tags_in_quotes_are_refused(tmp_path: Path) -> None:
     rows = [[(token, f"'{tag}'") for token, tag in sentence.tagged] for sentence in sentences()]
     outcome = merge_folder(tmp_path, {"prodigy/all.tsv": table(rows)})
-    assert (outcome.status, """only "'B-DATE'", "'B-LOC'",""" in output_of(outcome)) == (1, True)
+    assert (outcome.status, """only "'B-DATE'", "'B-LOC'",""" in outcome.said) == (1, True)
 
 
 def test_a_line_without_the_tabs_of_its_sentence_is_malformed(tmp_path: Path) -> None:
@@ -199,41 +172,32 @@ def test_spans_that_end_behind_a_punctuation_mark_are_asked_about(tmp_path: Path
     """One of six: their ends are a character or a token too late, as exclusive ones of GLiNER's would be."""
     rows = [{"text": sentence.text.replace(" .", ","), "spans": sentence.objects()[2:]} for sentence in sentences()]
     rows = [row | {"spans": [row["spans"][0] | {"end": len(row["text"]) - (n >= late)}]} for n, row in enumerate(rows)]
-    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
-    assert (outcome.status, "10 of 60 spans end with a punctuation mark behind words" in output_of(outcome)) == (
+    outcome = merge_rows(tmp_path, all=rows)
+    assert (outcome.status, "10 of 60 spans end with a punctuation mark behind words" in outcome.said) == (
         stopped,
         stopped,
     )
     assert bool(re.search(r"(?m)^    DATE  .* in \[\d{4},\]$", outcome.printed)) == stopped
 
 
-def behind(before: str, width: int) -> str:
-    rows = []
-    for number, sentence in enumerate(sentences()):
-        moved = width * (number % 2)
-        spans = [{**span, "start": span["start"] + moved, "end": span["end"] + moved} for span in sentence.objects()]
-        rows.append({"text": before * (number % 2) + sentence.text, "spans": spans})
-    return jsonl(rows)
-
-
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (behind("A &amp; B &lt;C&gt;: ", 11), "as in unescaped HTML, where `&amp;` is one character"),
-        (behind(" \n  ", 0), "without the white space at the start of the text"),
+        (prodigys(11, before="A &amp; B &lt;C&gt;: ", every=2), "as in unescaped HTML, where `&amp;` is one character"),
+        (prodigys(before=" \n  ", every=2), "without the white space at the start of the text"),
     ],
     ids=["html", "stripped"],
 )
 @pytest.mark.parametrize("alignment", ["drop", "expand"])
 def test_offsets_of_a_changed_text_are_named(tmp_path: Path, content: str, named: str, alignment: str) -> None:
     outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": content}, section("merge", f"alignment: {alignment}"))
-    match = re.search(rf"Dataset 'all': \d+ spans have unusable offsets; \d if counted {named}", output_of(outcome))
+    match = re.search(rf"Dataset 'all': \d+ spans have unusable offsets; \d if counted {named}", outcome.said)
     assert (outcome.status, bool(match)) == (1, True)
     assert "alignment: expand" not in outcome.printed
 
 
 def test_files_whose_offsets_count_otherwise_get_entries_of_their_own(tmp_path: Path) -> None:
-    contents = [prodigys("inclusive"), prodigys(), prodigys("one-based")]
+    contents = [INCLUSIVE, prodigys(), ONE_BASED]
     texts = [text.replace('"text": "', f'"text": "{"Yes. "[: 5 * (n == 1)]}') for n, text in enumerate(contents)]
     texts[1] = jsonl({"text": f"{sentence.text} Yes", "spans": sentence.objects()} for sentence in sentences())
     texts[2] = texts[2].replace(' ."', ' . No"')
@@ -241,27 +205,27 @@ def test_files_whose_offsets_count_otherwise_get_entries_of_their_own(tmp_path: 
     files["prodigy/datasets.yml"] = "- name: all\n  path: [a.jsonl, b.jsonl, c.jsonl]\n  labels: [PER, LOC, DATE]\n"
     outcome = merge_folder(tmp_path, files)
     assert outcome.status == 1
-    assert "360 spans have unusable offsets: a.jsonl (inclusive), c.jsonl (one-based)" in output_of(outcome)
+    assert "360 spans have unusable offsets: a.jsonl (inclusive), c.jsonl (one-based)" in outcome.said
     entries = outcome.printed.partition("by these:\n")[2].partition("✘")[0]
     assert [(entry["name"], entry["path"], entry.get("offsets")) for entry in yaml.safe_load(entries)] == [
         ("all", ["b.jsonl"], None),
         ("all-inclusive", ["a.jsonl"], "inclusive"),
         ("all-one-based", ["c.jsonl"], "one-based"),
     ]
-    outcome = merge_folder(tmp_path, {"prodigy/datasets.yml": entries})
+    outcome = merge_rows(tmp_path, entries)
     assert (outcome.status, outcome.entities) == (0, dict.fromkeys(ALL, 3 * N))
 
 
 def test_files_with_one_other_reading_need_one_line(tmp_path: Path) -> None:
-    rows = prodigys("inclusive").splitlines(keepends=True)
+    rows = INCLUSIVE.splitlines(keepends=True)
     files: dict[str, Any] = {f"prodigy/{n}.jsonl": row for n, row in enumerate(rows[:20])}
     files["prodigy/datasets.yml"] = "- {name: all, path: '*.jsonl', labels: [PER, LOC, DATE]}\n"
     outcome = merge_folder(tmp_path, files)
-    assert "60 spans have unusable offsets; 0 with `inclusive` offsets" in output_of(outcome)
+    assert "60 spans have unusable offsets; 0 with `inclusive` offsets" in outcome.said
 
 
 def test_spans_inside_words_stop_whatever_the_alignment(tmp_path: Path) -> None:
-    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
+    rows = tasks()
     for number, row in enumerate(rows):
         row["spans"] = [
             span | {"start": span["start"] + 1, "end": span["end"] - 1 - number % 2} for span in row["spans"][:1]
@@ -270,21 +234,21 @@ def test_spans_inside_words_stop_whatever_the_alignment(tmp_path: Path) -> None:
         outcome = merge_folder(
             tmp_path, {"prodigy/all.jsonl": jsonl(rows)}, section("merge", f"alignment: {alignment}")
         )
-        assert (outcome.status, "60 of 60 spans start and end inside words" in output_of(outcome)) == (1, True)
-        assert "No other reading of the offsets fits better (tried: code-points, inclusive, " in output_of(outcome)
+        assert (outcome.status, "60 of 60 spans start and end inside words" in outcome.said) == (1, True)
+        assert "No other reading of the offsets fits better (tried: code-points, inclusive, " in outcome.said
         assert "alignment: expand" not in outcome.printed
 
 
 def test_the_page_shows_what_the_merge_prints(tmp_path):
-    outcome = merge_folder(tmp_path, {"prodigy/person.jsonl": prodigys("inclusive")})
+    outcome = merge_rows(tmp_path, person=INCLUSIVE)
     block = (ROOT / "docs/merge_stops.md").read_text(encoding="utf8").partition("```text\n")[2].partition("```")[0]
-    assert " ".join(block.split()) in re.sub(r"\S+(?=assets/prodigy)", "", output_of(outcome))
+    assert " ".join(block.split()) in re.sub(r"\S+(?=assets/prodigy)", "", outcome.said)
 
 
 def test_a_stopped_corpus_is_for_why_alone(tmp_path: Path, monkeypatch) -> None:
-    assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys()}).status == 0
+    assert merge_rows(tmp_path, all=prodigys()).status == 0
     assert read_manifest(tmp_path / "corpus").stops == []
-    assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys("inclusive")}).status == 1
+    assert merge_rows(tmp_path, all=INCLUSIVE).status == 1
     corpus = tmp_path / "corpus"
     with pytest.raises(InputError, match=r"the merge found misread data: other offsets \(all\)"):
         read_manifest(corpus)
@@ -295,13 +259,13 @@ def test_a_stopped_corpus_is_for_why_alone(tmp_path: Path, monkeypatch) -> None:
     status, printed = run(why_cli, corpus, "all.jsonl:1")
     assert status == 0
     assert "misaligned; inside" in printed
-    assert merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys()}).entities == ALL
+    assert merge_rows(tmp_path, all=prodigys()).entities == ALL
 
 
 def test_losses_that_are_expected_are_warned_of(tmp_path: Path) -> None:
-    files = {"prodigy/all.jsonl": prodigys("inclusive"), "prodigy/datasets.yml": declared("expect_losses: true")}
+    files = {"prodigy/all.jsonl": INCLUSIVE, "prodigy/datasets.yml": declared("expect_losses: true")}
     outcome = merge_folder(tmp_path, files)
-    assert (outcome.status, "0 with `inclusive` offsets" in output_of(outcome)) == (0, True)
+    assert (outcome.status, "0 with `inclusive` offsets" in outcome.said) == (0, True)
 
 
 def test_all_checks_of_all_datasets_are_printed_at_once(tmp_path: Path) -> None:
@@ -309,66 +273,47 @@ def test_all_checks_of_all_datasets_are_printed_at_once(tmp_path: Path) -> None:
         {"text": f"{sentence.text} !", "spans": [{"start": 900, "end": 999, "label": "PER"}]}
         for sentence in sentences()
     ]
-    files = {"prodigy/all.jsonl": prodigys("inclusive"), "prodigy/far.jsonl": jsonl(rows)}
+    files = {"prodigy/all.jsonl": INCLUSIVE, "prodigy/far.jsonl": jsonl(rows)}
     files["prodigy/datasets.yml"] = declared() + "- name: far\n  path: far.jsonl\n  labels: [PER]\n"
     outcome = merge_folder(tmp_path, files)
     assert outcome.status == 1
-    assert "Dataset 'far': 60 of 60 spans can't be used: invalid (60)" in output_of(outcome)
-    assert re.search(r"(?m)^    far\.jsonl:\d+  invalid: PER 900 999$", outcome.printed)
-    assert "No other reading of the offsets fits better (tried: " in output_of(outcome)
-    assert "Dataset 'all': 180 spans have unusable offsets" in output_of(outcome)
+    assert "Dataset 'far': 60 of 60 spans can't be used: invalid (60)" in outcome.said
+    assert re.search(r"(?m)^    far\.jsonl:\d+  invalid: PER 900 999: the text has \d+ characters$", outcome.printed)
+    assert "No other reading of the offsets fits better (tried: " in outcome.said
+    assert "Dataset 'all': 180 spans have unusable offsets" in outcome.said
 
 
 def test_half_of_the_spans_may_be_lost(tmp_path: Path) -> None:
-    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
+    rows = tasks()
     for number, row in enumerate(rows):
         row["spans"][0]["end"] -= number % 2  # "Noa Morea": nothing else would be right
         row["spans"] = row["spans"][:1]
-    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
-    assert (outcome.status, "30 of 60 spans start or end inside a token" in output_of(outcome)) == (0, True)
+    outcome = merge_rows(tmp_path, all=rows)
+    assert (outcome.status, "30 of 60 spans start or end inside a token" in outcome.said) == (0, True)
 
 
-def test_undeclared_labels_are_no_losses_while_a_declared_one_has_spans(tmp_path: Path) -> None:
-    declares = "- {name: all, path: all.jsonl, labels: [PER]}\n"
-    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys(), "prodigy/datasets.yml": declares})
-    assert (outcome.status, outcome.entities) == (0, {"PER": N})
-
-
-def test_declared_labels_that_do_not_occur_stop(tmp_path: Path) -> None:
-    declares = "- {name: all, path: all.jsonl, labels: [PERSON]}\n"
-    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": prodigys(), "prodigy/datasets.yml": declares})
-    assert (outcome.status, "180 of 180 spans can't be used: undeclared label (180)" in output_of(outcome)) == (1, True)
-    assert "List DATE, LOC, PER in `labels`, if annotators were shown them." in output_of(outcome)
-
-
-def label_after_label() -> str:
-    return jsonl(
-        {
-            "text": sentence.text,
-            "spans": [span for span in sentence.objects() if span["label"] == label],
-            "answer": "accept",
-        }
-        for label in ALL
-        for sentence in sentences()
-    )
+@pytest.mark.parametrize(("label", "stops"), [("PER", False), ("PERSON", True)])
+def test_undeclared_labels_are_losses_where_no_declared_one_has_spans(tmp_path: Path, label: str, stops: bool) -> None:
+    outcome = merge_rows(tmp_path, f"- {{name: all, path: all.jsonl, labels: [{label}]}}\n", all=prodigys())
+    assert (outcome.status, outcome.entities) == ((1, {}) if stops else (0, {"PER": N}))
+    assert ("180 of 180 spans can't be used: undeclared label (180)" in outcome.said) == stops
+    assert ("List DATE, LOC, PER in `labels`, if annotators were shown them." in outcome.said) == stops
 
 
 def test_a_data_set_annotated_label_after_label_is_asked_about(tmp_path: Path) -> None:
-    files = {"prodigy/all.jsonl": label_after_label()}
-    outcome = merge_folder(tmp_path, files)
+    rows = [row | {"spans": row["spans"][n : n + 1], "answer": "accept"} for n in range(len(ALL)) for row in tasks()]
+    outcome = merge_rows(tmp_path, all=rows)
     assert outcome.status == 1
-    assert "all spans of LOC (60), PER (60) were replaced by later answers" in output_of(outcome)
+    assert "all spans of LOC (60), PER (60) were replaced by later answers" in outcome.said
     assert "    duplicates: union" in outcome.printed
-    assert "`labels: [DATE]`" in output_of(outcome)
-    files["prodigy/datasets.yml"] = declared("duplicates: union")
-    assert merge_folder(tmp_path, files).entities == ALL
-    files["prodigy/datasets.yml"] = "- {name: all, path: all.jsonl, labels: [DATE]}\n"
-    assert merge_folder(tmp_path, files).entities == {"DATE": N}
+    assert "`labels: [DATE]`" in outcome.said
+    assert merge_rows(tmp_path, declared("duplicates: union")).entities == ALL
+    assert merge_rows(tmp_path, "- {name: all, path: all.jsonl, labels: [DATE]}\n").entities == {"DATE": N}
 
 
 def test_a_pass_that_corrects_another_is_fine(tmp_path: Path) -> None:
     """Half of the persons were marked wrong; the second pass, later or in a later file, has all labels."""
-    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
+    rows = tasks()
     first = [row | {"spans": [row["spans"][0] | {"end": 3}, *row["spans"][1:]]} for row in rows]
     timed = [row | {"_timestamp": n} for n, row in enumerate([*first, *rows], 1)]
     files = {"prodigy/old.jsonl": jsonl(first), "prodigy/new.jsonl": jsonl(rows)}
@@ -377,27 +322,23 @@ def test_a_pass_that_corrects_another_is_fine(tmp_path: Path) -> None:
         outcome = merge_folder(tmp_path / str(number), inputs)
         assert (outcome.status, outcome.entities) == (0, ALL)
         assert not re.search("Dataset 'all': .*replaced", outcome.printed)
-    outcome = merge_folder(tmp_path / "untimed", {"prodigy/all.jsonl": jsonl([*first, *rows])})
-    assert "Dataset 'all': 60 of 360 spans are only in rows that a later row of the same text replaced" in output_of(
-        outcome
-    )
+    outcome = merge_rows(tmp_path / "untimed", all=[*first, *rows])
+    assert "Dataset 'all': 60 of 360 spans are only in rows that a later row of the same text replaced" in outcome.said
     entry = declared("duplicates: latest")
-    assert "only in rows" not in output_of(merge_folder(tmp_path / "untimed", {"prodigy/datasets.yml": entry}))
+    assert "only in rows" not in merge_rows(tmp_path / "untimed", entry).said
 
 
 def test_a_text_twice_with_other_spans_of_the_same_labels_is_warned_of_or_stops(tmp_path: Path) -> None:
     """As doccano writes the rows of two users. More than half of all spans in earlier rows stop the merge."""
-    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
+    rows = tasks()
     later = [row | {"spans": row["spans"][:1]} for row in rows]
-    outcome = merge_folder(tmp_path / "few", {"prodigy/all.jsonl": jsonl([*rows, *later[:10]])})
-    assert "Dataset 'all': 20 of 190 spans are only in rows that a later row of the same text replaced" in output_of(
-        outcome
-    )
+    outcome = merge_rows(tmp_path / "few", all=[*rows, *later[:10]])
+    assert "Dataset 'all': 20 of 190 spans are only in rows that a later row of the same text replaced" in outcome.said
     assert (outcome.status, "    duplicates: union" in outcome.printed) == (0, True)
     other = [row | {"spans": [row["spans"][0] | {"end": 3}]} for row in rows]
     files = {"prodigy/all.jsonl": jsonl([*rows, *other])}
     outcome = merge_folder(tmp_path / "most", files)
-    assert (outcome.status, "180 of 240 spans" in output_of(outcome)) == (1, True)
+    assert (outcome.status, "180 of 240 spans" in outcome.said) == (1, True)
     files["prodigy/datasets.yml"] = declared("duplicates: union")
     assert merge_folder(tmp_path / "most", files).status == 0
 
@@ -408,8 +349,8 @@ def test_a_later_verdict_on_a_span_loses_no_span(tmp_path: Path) -> None:
         for sentence in sentences()
     ]
     again = [row | {"answer": "reject"} for row in rows[:30]]
-    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*rows, *again])})
-    assert "only in rows" not in output_of(outcome)
+    outcome = merge_rows(tmp_path, all=[*rows, *again])
+    assert "only in rows" not in outcome.said
 
 
 def test_rows_that_alone_had_spans_are_warned_of(tmp_path: Path) -> None:
@@ -418,18 +359,16 @@ def test_rows_that_alone_had_spans_are_warned_of(tmp_path: Path) -> None:
         {"id": 0, "text": sentence.text, "label": [list(span) for span in sentence.spans]} for sentence in sentences()
     ]
     again = [row | {"label": row["label"][2:]} for row in rows[:30]]
-    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl([*rows, *again])})
+    outcome = merge_rows(tmp_path, all=[*rows, *again])
     assert outcome.status == 0
-    assert "60 of 210 spans are only in rows that a later row" in output_of(outcome)
+    assert "60 of 210 spans are only in rows that a later row" in outcome.said
     assert "    duplicates: union" in outcome.printed
 
 
 def test_a_copy_of_a_data_set_is_named(tmp_path: Path) -> None:
     rows = [{"text": sentence.text, "spans": sentence.objects(), "_timestamp": 7} for sentence in sentences()]
-    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows[:50]), "prodigy/b.jsonl": jsonl(rows)})
-    assert "Dataset 'a': 50 of its 50 answers are copies of answers in 'b'" in output_of(outcome), (
-        "whichever of them counts"
-    )
+    outcome = merge_rows(tmp_path, a=rows[:50], b=rows)
+    assert "Dataset 'a': 50 of its 50 answers are copies of answers in 'b'" in outcome.said, "whichever of them counts"
     assert "skip: true" in outcome.printed
     assert outcome.entities == ALL
 
@@ -437,16 +376,16 @@ def test_a_copy_of_a_data_set_is_named(tmp_path: Path) -> None:
 def test_a_part_of_another_file_is_named(tmp_path: Path) -> None:
     """As in doccano's archive: a file of all users' rows, and one per user."""
     rows = [{"text": sentence.text, "label": sentence.spans} for sentence in sentences()]
-    outcome = merge_folder(tmp_path, {"prodigy/admin.jsonl": jsonl(rows[:30]), "prodigy/all.jsonl": jsonl(rows)})
-    assert "'admin' is a part of the other; to leave it out, add `skip: true` to its entry." in output_of(outcome)
+    outcome = merge_rows(tmp_path, admin=rows[:30], all=rows)
+    assert "'admin' is a part of the other; to leave it out, add `skip: true` to its entry." in outcome.said
 
 
 @pytest.mark.parametrize(("texts", "warned"), [(5, True), (4, False)])
 def test_texts_in_lower_case_are_named(tmp_path: Path, texts: int, warned: bool) -> None:
-    rows = [{"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()]
+    rows = tasks()
     low = [row | {"text": row["text"].lower()} for row in rows[:texts]]
-    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows), "prodigy/b.jsonl": jsonl(low)})
-    assert ("5 texts of 'a' and 'b' differ in capitals only, so they aren't merged." in output_of(outcome)) == warned
+    outcome = merge_rows(tmp_path, a=rows, b=low)
+    assert ("5 texts of 'a' and 'b' differ in capitals only, so they aren't merged." in outcome.said) == warned
 
 
 def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
@@ -455,7 +394,7 @@ def test_texts_that_are_parts_of_others_are_named(tmp_path: Path) -> None:
     documents = [" ".join(example.text for example in examples[start : start + 4]) for start in range(0, N, 4)]
     persons = [{"text": text, "spans": [{"start": 0, "end": text.index(" "), "label": "PER"}]} for text in documents]
     files = {"prodigy/places.jsonl": jsonl(places), "prodigy/persons.jsonl": jsonl(persons)}
-    printed = output_of(merge_folder(tmp_path, files))
+    printed = merge_folder(tmp_path, files).said
     assert "60 of 60 texts of 'places' are parts of 15 texts of 'persons'" in printed
 
 
@@ -517,7 +456,7 @@ def test_equal_texts_are_no_parts_of_each_other(tmp_path: Path) -> None:
     rows = [{"text": text, "spans": [{"start": 0, "end": text.index(" "), "label": "PER"}]} for text in documents]
     short = [{"text": example.text[::-1], "spans": []} for example in examples]
     files = {"prodigy/all.jsonl": jsonl([*rows, *short]), "prodigy/again.jsonl": jsonl(rows)}
-    assert "parts of" not in output_of(merge_folder(tmp_path, files))
+    assert "parts of" not in merge_folder(tmp_path, files).said
 
 
 @pytest.mark.parametrize("texts", [9, 10])
@@ -529,10 +468,10 @@ def test_answers_of_one_person_with_and_without_a_name_are_asked_about(tmp_path:
     files = {"prodigy/old.jsonl": old, "prodigy/new.jsonl": new, "prodigy/datasets.yml": entry}
     before = merge_folder(tmp_path, files)
     question = "Dataset 'person': 10 texts were answered by 'ann' and anonymously; these count as two annotators"
-    assert (question in output_of(before), before.entities) == (texts == 10, {"PER": N})
+    assert (question in before.said, before.entities) == (texts == 10, {"PER": N})
     if texts == 10:
         assert "    annotator: ann\n" in before.printed
-        after = merge_folder(tmp_path, {"prodigy/datasets.yml": entry + "  annotator: ann\n"})
+        after = merge_rows(tmp_path, entry + "  annotator: ann\n")
         assert ("anonymously" in after.printed, after.entities) == (False, {"PER": N - 10})
 
 
@@ -552,7 +491,7 @@ def test_the_language_of_a_script_is_named(tmp_path: Path, place: str, before: s
         head = before.format(number)
         span = {"start": len(head), "end": len(head) + len(place), "label": "LOC"}
         rows.append({"text": head + place + after, "spans": [span]})
-    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
+    outcome = merge_rows(tmp_path, all=rows)
     assert re.findall("lang: [a-z]{2}$", outcome.printed, re.MULTILINE) == ([f"lang: {lang}"] if lang else [])
     assert (outcome.status, "expect_losses" in outcome.printed) == (1, not lang)
     if lang == "zh":
@@ -566,7 +505,7 @@ def test_another_language_is_named(tmp_path: Path, lang: str, named: str) -> Non
     rows = [{"text": words.format(sentence.text), "spans": []} for sentence in sentences()]
     rows[0]["spans"] = [{"start": 4, "end": 8, "label": "PER"}]
     outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)}, section("merge", f"lang: {lang}"))
-    assert ("the texts have the stop words of" in output_of(outcome), named in outcome.printed) == (named != "✔", True)
+    assert ("the texts have the stop words of" in outcome.said, named in outcome.printed) == (named != "✔", True)
 
 
 def test_norwegian_by_its_usual_code_is_read(tmp_path: Path) -> None:
@@ -608,7 +547,7 @@ def brats(*folders: tuple[str, str]) -> dict[str, str]:
 )
 def test_folders_with_the_same_texts_are_asked_about_once(tmp_path, folders, answer, datasets, entities):
     outcome = merge_folder(tmp_path, brats(*folders))
-    assert (outcome.status, "2 folders share 40 texts" in output_of(outcome)) == (1, True)
+    assert (outcome.status, "2 folders share 40 texts" in outcome.said) == (1, True)
     assert f"\n  folders: {answer} " in outcome.printed
     outcome = merge_folder(tmp_path, {}, section("brat", f"folders: {answer}"))
     assert outcome.status == 0, outcome.printed
@@ -628,16 +567,16 @@ def test_folders_of_other_texts_without_a_common_label_are_warned_of(tmp_path: P
     files = brats(("per", "PER"), ("loc", "LOC"))
     half = {name: text for name, text in files.items() if ("per/" in name) == (int(Path(name).stem) < 20)}
     outcome = merge_folder(tmp_path, half)
-    assert (outcome.status, "Folders have no label in common" in output_of(outcome)) == (0, True)
-    assert "folders: labels" in output_of(outcome)
-    assert "loc (LOC), per (PER)" in output_of(outcome)
+    assert (outcome.status, "Folders have no label in common" in outcome.said) == (0, True)
+    assert "folders: labels" in outcome.said
+    assert "loc (LOC), per (PER)" in outcome.said
 
 
 def test_a_brat_corpus_that_is_lost_stops(tmp_path: Path) -> None:
     files = brats(("one", "PER LOC DATE"))
     files = {name: f"{'x' * 9} {text}" if name.endswith(".txt") else text for name, text in files.items()}
     outcome = merge_folder(tmp_path, files)
-    assert (outcome.status, "120 of 120 spans can't be used: " in output_of(outcome)) == (1, True)
+    assert (outcome.status, "120 of 120 spans can't be used: " in outcome.said) == (1, True)
     assert "\n    one/0.ann:1  mention differs: 'T1\\tPER 0" in outcome.printed
     outcome = merge_folder(tmp_path, {}, section("brat", "expect_losses: true"))
     assert outcome.status == 0
@@ -653,11 +592,7 @@ def test_many_empty_files_of_annotations_are_warned_of(tmp_path: Path, empty: in
     files |= {f"brat/one/{number}.ann": "\n" * (number % 2) for number in range(empty)}
     question = f"{empty} of {documents} annotated brat documents have an empty .ann file"
     outcome = merge_folder(tmp_path, files)
-    assert (outcome.status, question in output_of(outcome), "    empty_ann: skip" in outcome.printed) == (
-        0,
-        warned,
-        warned,
-    )
+    assert (outcome.status, question in outcome.said, "    empty_ann: skip" in outcome.printed) == (0, warned, warned)
     for value, texts in (("empty", documents), ("skip", documents - empty)):
         outcome = merge_folder(tmp_path, {}, section("brat", f"empty_ann: {value}"))
         assert ("have an empty" in outcome.printed, outcome.ledger["rows"]["merged"]) == (False, texts)

@@ -197,7 +197,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
 def test_unreadable_files_are_named(tmp_path: Any, name: str, content: str | bytes, message: str) -> None:
     outcome = merge_folder(tmp_path, {f"prodigy/{name}": content})
     assert (outcome.status, outcome.ledger) == (1, None)
-    assert message in " ".join(outcome.printed.split())
+    assert message in outcome.said
     assert "To merge it" not in outcome.printed, "an entry would read nothing"
     entry = f"- {{name: a, path: {name}, labels: [A, PER]}}\n"
     assert merge_folder(tmp_path, {f"prodigy/{name}": content, "prodigy/datasets.yml": entry}).status == 1
@@ -235,7 +235,7 @@ RELATED = [
 def test_rows_about_relations_are_named_with_the_entry_to_paste(tmp_path: Path) -> None:
     outcome = merge_folder(tmp_path, {"prodigy/rel.jsonl": jsonl(row | {"_view_id": "relations"} for row in RELATED)})
     message = "rel.jsonl, line 1: unsupported interface: it asks about relations; if its spans are complete, add `kind"
-    assert (outcome.status, message in " ".join(outcome.printed.split())) == (1, True)
+    assert (outcome.status, message in outcome.said) == (1, True)
     entry = "- name: rel\n  path: rel.jsonl\n  labels: [DATE, LOC, PER]\n  kind: complete\n"
     assert entry in outcome.printed
     assert merge_folder(tmp_path, {"prodigy/datasets.yml": entry}).entities == {"PER": 60, "LOC": 60, "DATE": 60}
@@ -283,7 +283,7 @@ def test_no_entry_is_advised_for_rows_that_cannot_be_read(tmp_path: Path, row: d
     outcome = merge_folder(
         tmp_path, {"prodigy/a.jsonl": jsonl({"text": sentence.text, **row} for sentence in sentences())}
     )
-    assert (outcome.status, message in " ".join(outcome.printed.split())) == (1, True)
+    assert (outcome.status, message in outcome.said) == (1, True)
     assert "To merge it" not in outcome.printed
 
 
@@ -291,7 +291,7 @@ def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:
     files: dict[str, str | bytes] = {}
     for number, sentence in enumerate(sentences(3)):
         files |= {f"prodigy/{number}.txt": sentence.text, f"prodigy/{number}.ann": "T1\tPER 0 3\tNoa\n"}
-    printed = " ".join(merge_folder(tmp_path, files).printed.split())
+    printed = merge_folder(tmp_path, files).said
     assert "3 files of brat's: put them, with their texts, into the folder brat beside" in printed
     assert printed.count("isn't declared") == 1
 
@@ -315,7 +315,7 @@ def test_brat_files_that_cannot_be_read_are_named(tmp_path: Any, text: str, anno
             f"brat/{text.format(number)}": b"No\xe4",
             f"brat/{annotation.format(number)}": "T1\tPER 0 3\tNo\xe4\n",
         }
-    assert message in " ".join(merge_folder(tmp_path, files).printed.split())
+    assert message in merge_folder(tmp_path, files).said
 
 
 def test_a_label_of_brats_with_a_blank_is_named(tmp_path: Any) -> None:
@@ -324,7 +324,7 @@ def test_a_label_of_brats_with_a_blank_is_named(tmp_path: Any) -> None:
         marks = [f"T{n}\t{label} {start} {end}\tx\n" for n, (start, end, label) in enumerate(sentence.spans)]
         files[f"brat/{number}.txt"] = sentence.text
         files[f"brat/{number}.ann"] = "".join(marks).replace("PER", "Full Name").replace("\tx\n", "\n")
-    printed = " ".join(merge_folder(tmp_path, files).printed.split())
+    printed = merge_folder(tmp_path, files).said
     assert "0.ann, line 1: invalid: a blank in a label; write Full_Name: 'T0\\tFull Name 0" in printed
 
 

@@ -303,7 +303,7 @@ def test_ends_can_be_inclusive_however_the_tool_counts(tmp_path: Any, key: str) 
             for row in rows
         ]
     outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
-    assert f"180 spans have unusable offsets; 0 with `{offsets}` offsets" in " ".join(outcome.printed.split())
+    assert f"180 spans have unusable offsets; 0 with `{offsets}` offsets" in outcome.said
     entry = f"- {{name: a, path: a.jsonl, labels: [PER, LOC, DATE], offsets: {offsets}}}\n"
     assert merge_folder(tmp_path, {"prodigy/datasets.yml": entry}).entities == ALL
 

@@ -31,7 +31,7 @@ def in_six(write: Callable[[int, list[Sentence]], str], name: str) -> dict[str, 
 def test_files_whose_names_differ_by_a_number_may_be_one_corpus(tmp_path: Path) -> None:
     files = in_six(conll, "doc{}.conll") | {"other.conll": conll(5, sentences(80)[60:])}
     outcome, entry = merge(tmp_path, files)
-    printed = " ".join(outcome.printed.split())
+    printed = outcome.said
     assert "6 files of one format declare different labels: datasets doc0, doc1, doc2, doc3, doc4, doc5. " in printed
     assert "in place of their 6 entries; 50 of 60 texts would then be complete for more labels: - name: doc" in printed
     [found] = yaml.safe_load(entry)

@@ -3,11 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases.making import Outcome, Sentence, jsonl, merge_folder, sentences, table
-
-
-def output_of(outcome: Outcome) -> str:
-    return " ".join(outcome.printed.split())
+from tests.cases.making import Sentence, jsonl, merge_folder, sentences, table
 
 
 def labelled(**labels: str) -> str:
@@ -32,7 +28,7 @@ def test_spans_with_tags_as_labels_stop(tmp_path):
     assert outcome.status == 1
     assert (
         "Dataset 'a': its labels look like tags of tokens (BIO, BILOU, BMES): B-DATE (60), B-LOC (60), B-PER (60)"
-        in output_of(outcome)
+        in outcome.said
     )
     assert "expect_losses: true" in outcome.printed
     (tmp_path / "assets/prodigy/datasets.yml").open("a").write("  expect_losses: true\n")
@@ -45,7 +41,7 @@ def test_names_of_labels_that_look_like_tags_are_labels(tmp_path, labels):
         tmp_path, {"prodigy/a.jsonl": labelled(**dict(zip(("PER", "LOC", "DATE"), labels, strict=True)))}
     )
     assert (outcome.status, outcome.entities) == (0, dict.fromkeys(labels, 60))
-    assert "look like tags" not in output_of(outcome)
+    assert "look like tags" not in outcome.said
 
 
 def test_pieces_of_words_stop(tmp_path):
@@ -56,7 +52,7 @@ def test_pieces_of_words_stop(tmp_path):
     ]
     outcome = merge_folder(tmp_path, {"prodigy/a.conll": table(rows, " ")})
     assert outcome.status == 1
-    assert re.search(r"Dataset 'a': its texts have \d+ pieces of words: '##\w+'", output_of(outcome))
+    assert re.search(r"Dataset 'a': its texts have \d+ pieces of words: '##\w+'", outcome.said)
 
 
 def cut(token: str) -> list[str]:
@@ -67,10 +63,10 @@ def test_a_label_of_most_words_and_sentences_without_a_blank_line_are_named(tmp_
     rows = [[(token, "REST" if tag == "O" else tag) for token, tag in sentence.tagged] for sentence in sentences()]
     outcome = merge_folder(tmp_path, {"prodigy/a.conll": table([[*row, ("!", "REST"), ("!", "REST")] for row in rows])})
     assert (outcome.status, outcome.entities["REST"]) == (0, 180)
-    assert re.search(r"Dataset 'a': \d+ of \d+ words have the label 'REST'.*write O in its place", output_of(outcome))
+    assert re.search(r"Dataset 'a': \d+ of \d+ words have the label 'REST'.*write O in its place", outcome.said)
     whole = table([row for sentence in sentences() for row in [sentence.tagged]]).replace("\n\n", "\n")
     outcome = merge_folder(tmp_path / "b", {"prodigy/a.conll": whole})
-    assert "Dataset 'a': 60 sentences are one text. Put a blank line after each sentence." in output_of(outcome)
+    assert "Dataset 'a': 60 sentences are one text. Put a blank line after each sentence." in outcome.said
 
 
 def test_a_layer_beside_named_entities_is_read_and_named(tmp_path):
@@ -79,6 +75,6 @@ def test_a_layer_beside_named_entities_is_read_and_named(tmp_path):
     body = "\n#Text=Ann ran\n1-1\t0-3\tAnn\tPER\t{}\t\n1-2\t4-7\tran\t_\t{}\t\n"
     outcome = merge_folder(tmp_path, {"prodigy/a.tsv": head + own + body.format("_", "*")})
     assert outcome.entities == {"PER": 1, "Sentiment": 1}
-    assert "Beside NamedEntity, spans of the layer Sentiment are read in dataset a." in output_of(outcome)
+    assert "Beside NamedEntity, spans of the layer Sentiment are read in dataset a." in outcome.said
     outcome = merge_folder(tmp_path / "b", {"prodigy/a.tsv": head + body.replace("\t{}", "")})
     assert (outcome.entities, "NamedEntity" in outcome.printed) == ({"PER": 1}, False)
