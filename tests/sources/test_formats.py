@@ -193,8 +193,8 @@ def test_an_earlier_merge_can_be_merged_again(merging, tmp_path):
     assert once.spans["misaligned"] == first.spans["misaligned"]
     assert {text: seen[1:] for text, seen in view(again).items()} == {text: seen[1:] for text, seen in earlier.items()}
     for split in ("train", "dev", "test"):
-        earlier = {"path": str(merging.root / "corpus" / split), "split": split, "expect_losses": True}
-        apart.add(split, ["A", "B", "C"], [], **earlier)
+        entry = {"path": str(merging.root / "corpus" / split), "split": split, "expect_losses": True}
+        apart.add(split, ["A", "B", "C"], [], **entry)
     assert apart.run().texts.total() == first.texts.total() - first.texts["no usable answer"]
     assert view(apart) == earlier
 
