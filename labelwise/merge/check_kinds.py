@@ -40,6 +40,7 @@ MIN_SPANS = 10  # or rows; fewer may be chance
 MAX_LISTED = 6  # names in a sentence
 MAX_TEXTS, MAX_CHARS = 20_000, 2**21  # in the sample of texts
 PUNCTUATION = frozenset(",.;:!?，。；：！？")
+MAX_NAME_TOKENS = 6  # longer spans may be sentences, with their full stop
 CONTEXT_CHARS = 20  # on either side of a quoted span
 
 
@@ -56,7 +57,7 @@ class Evidence(NamedTuple):
 class SampledText(NamedTuple):
     """A text of the corpus: tokens, datasets, accepted spans and tokens in them by label.
 
-    punctuated (Sequence[tuple[str, str]]): label and quote of spans of words with a final punctuation mark.
+    punctuated (Sequence[tuple[str, str]]): label and quote of short spans of words with a final punctuation mark.
     """
 
     text: str
@@ -97,7 +98,7 @@ class Merged:
                     label = doc.strings[label_hash]
                     labels[label] += end - start
                     spans[label] += 1
-                    if end - start > 1 and doc.strings[doc.words[end - 1]] in PUNCTUATION:
+                    if 1 < end - start <= MAX_NAME_TOKENS and doc.strings[doc.words[end - 1]] in PUNCTUATION:
                         punctuated.append((label, quote(text, starts[start], ends[end - 1])))
                 names = [*dict.fromkeys(datasets[key])]
                 texts.append(SampledText(text, len(doc), names, labels, spans, punctuated))

@@ -152,6 +152,15 @@ def test_tags_in_texts_without_spans_are_asked_about(tmp_path: Path, tag: str) -
         )
 
 
+def test_sentences_may_end_with_their_full_stop(tmp_path: Path) -> None:
+    rows = [
+        {"text": sentence.text, "spans": [{"start": 0, "end": len(sentence.text), "label": "CLAIM"}]}
+        for sentence in sentences()
+    ]
+    outcome = merge_folder(tmp_path, {"prodigy/all.jsonl": jsonl(rows)})
+    assert (outcome.status, outcome.entities) == (0, {"CLAIM": N})
+
+
 def test_tags_in_quotes_are_refused(tmp_path: Path) -> None:
     rows = [[(token, f"'{tag}'") for token, tag in sentence.tagged] for sentence in sentences()]
     outcome = merge_folder(tmp_path, {"prodigy/all.tsv": table(rows)})
