@@ -4,7 +4,6 @@ import gzip
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from labelwise.annotations import DOCUMENT, Task, UnreadRow
@@ -25,7 +24,7 @@ class RawText(NamedTuple):
     text: str | None
     name: str
     problem: str = ""
-    meta: Mapping[str, str] = MappingProxyType({})
+    meta: Mapping[str, str] = {}
 
 
 def read_raw_texts(inputs: Sequence[Path]) -> Iterator[RawText]:
