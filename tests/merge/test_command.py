@@ -41,7 +41,7 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
     assert sorted(merging.problems()) == [
         ("a", "a.jsonl", 1, "undeclared label: Z"),
         ("a", "a.jsonl", 3, "bad JSON: object keys must be strings (byte 1): 'oops'"),
-        ("b", "b.jsonl", 1, "invalid: B 99 100"),
+        ("b", "b.jsonl", 1, "invalid: B 99 100: the text has 17 characters"),
     ]
     for warning in (
         "Spans of undeclared labels aren't used: a: Z (1).",

@@ -32,6 +32,7 @@ from tests.conftest import Merging
 
 NLP = spacy.blank("en")
 PROBLEMS = (*ROW_PROBLEMS, *SPAN_PROBLEMS)
+SIGNS = ("_session_id", "_annotator_id", "_timestamp")  # of an answer
 COMPLETE, BINARY = ("ner_manual", "spans_manual", "blocks", None), ("ner", "spans")
 COUNTERS = (
     "rows",
@@ -104,6 +105,8 @@ class Oracle:
             else:
                 tasks.append(self.rename(task_of(dataset, line, row), dataset.get("rename", {})))
                 self.ledger["spans_read"] += len(tasks[-1]["spans"])
+        if all(task["kind"] == "unanswered" for task in tasks):
+            tasks = [task | {"kind": "complete"} for task in tasks]
         return tasks
 
     def rename(self, task: dict, names: dict[str, str]) -> dict:
@@ -394,6 +397,8 @@ def unreadable(row: Any) -> str:
 def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
     """Collect what counts of a row and its dataset."""
     spans = row.get("spans") or []
+    if spans and (spans[0].get("start") is None or not isinstance(spans[0].get("label"), str)):  # not Prodigy's keys
+        spans = [span | {"label": only_of(span["label"])} if "label" in span else span for span in spans]
     view = row.get("view_id") if row.get("_view_id") == "review" else row.get("_view_id")
     if dataset["kind"] != "auto":
         kind = dataset["kind"]  # the contract doesn't say that this makes interfaces that aren't for spans count
@@ -403,6 +408,8 @@ def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
         kind = "binary" if row["_is_binary"] else "complete"
     elif row.get("no_missing"):
         kind = "complete"
+    elif "answer" not in row and all(row.get(key) is None for key in ("spans", "_view_id", *SIGNS)):
+        kind = "unanswered"
     else:
         answered = view is None and any(span.get("answer") is not None for span in spans)
         kind = "binary" if view in BINARY or answered else "complete"
@@ -416,11 +423,16 @@ def task_of(dataset: dict, line: int, row: dict) -> dict[str, Any]:
     return task | {"line": line} | {name: dataset[name] for name in ("name", "labels", "split")}
 
 
+def only_of(value: Any) -> Any:
+    """Return the only value of a list; anything else as it is."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
 def traceless(task: dict) -> str:
     """Name the reason why a task counts for nothing."""
     if task["answer"] not in ("accept", "reject"):
         return "ignored" if task["answer"] == "ignore" else "unknown answer"
-    return "unsupported interface" if task["kind"] == "other" else ""
+    return {"other": "unsupported interface", "unanswered": "not annotated"}.get(task["kind"], "")
 
 
 def latest_of(tasks: list[dict]) -> dict:

@@ -384,7 +384,7 @@ def rated(schedule: str, **changed: Any) -> dict[str, str]:
         ({'"corpora.dev"': "5"}, r"\[training\] dev_corpus = 5: Input should be a valid string; correct it"),
         ({"max_steps = 6000": "max_steps = no"}, r"\[training\] max_steps = no: Input should be a valid integer; corr"),
         ({"ents_p = 0.0": 'ents_p = "x"'}, r"\[training\.score_weights\] ents_p = \"x\": Input should be a valid int"),
-        ({'upstream = "*"': 'upstream = "x"'}, r"\[components\.ner\.model\.tok2vec\] upstream = \"x\": ner needs a "),
+        ({'upstream = "*"': 'upstream = "x"'}, r"\[components\.ner\.model\.tok2vec\] upstream = \"x\": ner listens "),
         ({'["tok2vec", "ner"]': '["ner", "tok2vec"]'}, r"\[.*ner\.model\.tok2vec\] upstream = .* correct \[nlp\] "),
         ({WIDTH: "width = 50\nupstream"}, r"\[components\.ner\.model\.tok2vec\] width = 50: .* 32 numbers; write 32"),
         (
