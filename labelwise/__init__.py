@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labelwise.train.train_pipeline import TrainResult, train_pipeline
     from labelwise.train.training_config import TrainingConfig, default_config
 
-__version__ = "0.4.0"
+__version__ = "0.5.0.dev0"
 __all__ = [
     "Advice",
     "Evaluation",

@@ -10,7 +10,7 @@ from spacy_per_label.transformer import make_small_transformer, make_transformer
 from spacy_per_label.transformer_v1 import make_transformer_v1
 from spacy_per_label.words import make_word_embed
 
-__version__ = "0.4.0"
+__version__ = "0.5.0.dev0"
 __all__ = [
     "Known",
     "PerLabelRecognizer",
