@@ -77,9 +77,18 @@ def in_bmes(n: int, token: str, tag: str) -> list[str]:
     return [token, {"B-PER": "B-PER", "I-PER": "E-PER", "O": "O"}.get(tag, f"S-{tag[2:]}")]
 
 
+def sheet(later: str | None) -> str:
+    """Write a table with sentences in a column; `later` stands beside all but the first word, or None for the same."""
+    rows = ["Sentence #\tWord\tPOS\tTag\n"]
+    for number, sentence in enumerate(sentences(), 1):
+        name = f"Sentence: {number}"
+        for n, (token, tag) in enumerate(sentence.tagged):
+            rows.append(f"{name if later is None or not n else later}\t{token}\tNN\t{tag}\n")
+    return "".join(rows)
+
+
 WEBANNO_2 = " # de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity | value | identifier\n#id=1\n#text=Noa\n"
 GERMEVAL = "#\thttp://example.org/0 [2009-10-17]\n"
-SHEET = "Sentence #\tWord\tPOS\tTag\n"
 FILES: dict[str, str | bytes] = {
     # tables
     "bio": tagged(lambda n, token, tag: (tag, token)),  # the tag first
@@ -92,19 +101,9 @@ FILES: dict[str, str | bytes] = {
         lambda n, token, tag: (str(n), token, tag, tag.replace("LOC", "LOCpart") if "LOC" in tag else "O"),
         before=GERMEVAL,
     ),
-    "d.tsv": SHEET
-    + "".join(
-        f"{f'Sentence: {number}' if not n else ''}\t{token}\tNN\t{tag}\n"
-        for number, sentence in enumerate(sentences(), 1)
-        for n, (token, tag) in enumerate(sentence.tagged)
-    ),
+    "d.tsv": sheet(""),
     "o.tsv": tagged(lambda n, token, tag: (tag, token), head="Tag\tWord\n"),
-    "p.tsv": SHEET
-    + "".join(
-        f"Sentence: {number}\t{token}\tNN\t{tag}\n"
-        for number, sentence in enumerate(sentences(), 1)
-        for token, tag in sentence.tagged
-    ),
+    "p.tsv": sheet(None),
     "e.tsv": tagged(lambda n, token, tag: (token, tag)).replace("wrote", "# segment = 2\nwrote"),
     "f.tsv": tagged(lambda n, token, tag: (token, f"{tag[2:]}-{tag[0]}" if tag != "O" else tag)),
     "g.tsv": tagged(lambda n, token, tag: (token, tag.replace("-", "_"))),
@@ -139,12 +138,7 @@ FILES: dict[str, str | bytes] = {
     "c.conll": tagged(lambda n, token, tag: (token, tag), before="# sent_id = 1\n").replace("\n\n", "\n"),
     "q.tsv": tagged(lambda n, token, tag: (str(n), f'"{token}"', f'"{tag}"'), head='"n"\t"word"\t"tag"\n'),
     "r.conll": '"word" "tag"\n' + tagged(lambda n, token, tag: (f'"{n}"', f'"{token}"', f'"{tag}"'), " "),  # R's
-    "s.tsv": SHEET
-    + "".join(
-        f"{'nan' if n else f'Sentence: {number}'}\t{token}\tNN\t{tag}\n"
-        for number, sentence in enumerate(sentences(), 1)
-        for n, (token, tag) in enumerate(sentence.tagged)
-    ),
+    "s.tsv": sheet("nan"),
     "t.iob2": tagged(lambda n, token, tag: (token, tag), before="###MEDLINE:95369245\n\n"),
     "eng.testa": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
     # rows of JSON
