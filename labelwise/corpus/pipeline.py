@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from configparser import Error
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import spacy
 from spacy.attrs import ORTH, SPACY
 from spacy.language import Language
@@ -16,7 +18,7 @@ from spacy.util import load_config
 from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
-from labelwise.corpus.tokenizer import MAX_LENGTH, LearningTokenizer, make_nlp, read_tokenizer, tokenize
+from labelwise.corpus.tokenizer import MAX_LENGTH, LearningTokenizer, TokenizerRules, make_nlp, read_tokenizer, tokenize
 
 Item = TypeVar("Item")
 Points = dict[str, dict[str, Any]]
@@ -91,7 +93,12 @@ def predict_batches(
 def strings_of(corpus: Path, labels: Iterable[str]) -> list[str]:
     """List the strings of a pipeline's language, tokenizer and labels; spaCy would save every word."""
     lang, rules = read_tokenizer(corpus / "tokenizer.json")
-    return sorted({*make_nlp(lang, rules).vocab.strings, *labels})
+    return sorted({*_strings(lang, msgspec.json.encode(rules)), *labels})
+
+
+@cache
+def _strings(lang: str, rules: bytes) -> tuple[str, ...]:
+    return tuple(make_nlp(lang, msgspec.json.decode(rules, type=TokenizerRules)).vocab.strings)
 
 
 def check_tokens(nlp: Language, split: Path, remedy: str) -> None:

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import spacy
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
+from spacy.util import get_lang_class
 from thinc.api import Config, Model
 
 import labelwise.train.registry  # noqa: F401  what the configs name
@@ -88,7 +88,7 @@ def fit_config(config: TrainingConfig) -> FittedConfig:
             "tokenizer = " + json.dumps(DEFAULT_TOKENIZER),
         )
     # Of a component that needs no training, such as a sentencizer, spaCy would add scores that dev has no gold for.
-    language, weights = spacy.blank(lang), settings["training"].setdefault("score_weights", {})
+    language, weights = get_lang_class(lang), settings["training"].setdefault("score_weights", {})
     for block in settings["components"].values():
         if language.has_factory(factory := block.get("factory", "")):
             scores = language.get_factory_meta(factory).default_score_weights or {}
