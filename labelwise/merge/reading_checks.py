@@ -37,6 +37,7 @@ MIN_OFF_TOKENS = 1 / 6  # share of a dataset's spans
 MIN_EMPTY, MIN_EMPTY_SHARE = 5, 1 / 4  # of the annotated documents of a brat corpus
 MIN_REJECTED = 0.2  # share of a dataset's answers
 MIN_COPIES = 0.9  # share of a dataset's answers
+MIN_PRESENT = 0.02  # share of a dataset's texts that have a label which its entry calls absent
 MIN_OTHER_NAME = 0.2  # share of the spans of two labels that may be the same
 MAX_CHANCE = 0.001  # probability that two independent labels share no text
 TAG_PREFIXES = frozenset("BIOSELU")  # the prefixes of tags
@@ -207,6 +208,14 @@ def _replaced_spans(data: Data, stops: bool) -> list[Evidence]:
     return some(alone, data.figures.sample(ALONE), all=total)
 
 
+def _present_labels(data: Data) -> Iterator[Evidence]:
+    sample = data.sample if data.dataset.absent else []
+    for label in data.dataset.absent:
+        n = sum(label in text.labels for text in sample)
+        if n >= max(MIN_SPANS, MIN_PRESENT * len(sample)):
+            yield Evidence(n, {"label": label, "all": len(sample)})
+
+
 def _rejected_single_spans(data: Data) -> list[Evidence]:
     rows, spans = data.figures.rows, data.figures.labels(*{reason for _, reason in data.figures.spans})
     n = data.figures.labels(Reason.IN_REJECTED).total()
@@ -365,6 +374,13 @@ READING: tuple[Kind, ...] = (
         REPLACED,
         IF_BOTH_COUNT,
         "duplicates: union  # or `latest`, if only the later row counts",
+    ),
+    stop(
+        "present labels",
+        _present_labels,
+        "`absent` lists {label!r}, but {n:,} of {all:text} have spans of it in other datasets",
+        f"Remove {{label!r}} from `absent`: the other texts would teach that they have none. {IF_CORRECT}",
+        EXPECTED,
     ),
     Kind(
         "files missing in a split",

@@ -19,7 +19,7 @@ COLUMNS = ("text", "dataset", "file", "line", "answer", "label")
 class Place(NamedTuple):
     """File, line and dataset of a row about a text.
 
-    lacks (bool): the dataset has no span of the label.
+    lacks (bool): the dataset's texts have no span of the label, by any dataset.
     """
 
     name: str
@@ -64,15 +64,17 @@ def find_unanswered(tables: Tables, corpus: Path) -> Unanswered:
 
 
 def _find_places(corpus: Path, keys: Mapping[str, list[str]]) -> dict[str, list[Place]]:
-    """Find a row of each text and label: if possible of a dataset with spans of the label, then an ignored one."""
+    """Find a row of each text and label: if possible of a dataset with the label in its texts, then an ignored one."""
     texts = pa.array({key for texts_of in keys.values() for key in texts_of}, pa.string())
     rows: dict[str, list[dict[str, Any]]] = {}
     labels: set[tuple[str, str]] = set()  # dataset and label
     for group in read_groups(corpus, columns=COLUMNS):
         for row in group.rows.filter(pc.is_in(group.rows["text"], texts)).to_pylist():
             rows.setdefault(row["text"], []).append(row)
-        spans = group.spans.group_by(["dataset", "label"]).aggregate([]).to_pylist()
-        labels.update((span["dataset"], span["label"]) for span in spans)
+        spans = group.spans.group_by(["text", "label"]).aggregate([])
+        found = group.rows.select(["text", "dataset"]).join(spans, "text", join_type="inner", use_threads=False)
+        pairs = found.group_by(["dataset", "label"]).aggregate([]).to_pylist()
+        labels.update((pair["dataset"], pair["label"]) for pair in pairs)
     return {
         label: [_choose(rows[key], label, labels) for key in texts_of if key in rows]
         for label, texts_of in keys.items()

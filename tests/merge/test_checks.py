@@ -71,6 +71,17 @@ def test_what_a_ledger_counts_is_said(merging: Merging):
     assert "left out" not in text
 
 
+@pytest.mark.parametrize(("marked", "stops"), [(9, False), (10, True)])
+def test_a_label_that_is_declared_absent_and_occurs_in_the_texts_stops_the_merge(merging: Merging, marked, stops):
+    merging.add("places", ["PLACE"], rows(range(100, 400)), absent=["A"])
+    merging.add("a", ["A"], rows(range(400), marked=range(100, 100 + marked)))
+    words = stopped(merging.run())
+    said = f"Dataset 'places': `absent` lists 'A', but {marked} of 300 texts have spans of it in other datasets. "
+    assert [sentence.startswith(said) for sentence in words] == [True] * stops
+    merging.declared[0]["expect_losses"] = True
+    assert stopped(merging.run()) == []
+
+
 def test_a_label_under_two_names_is_told_of(merging: Merging):
     marked = rows(range(40), marked=range(40))
     merging.add("new", ["B"], [task(row["text"], (0, 4, "B")) for row in marked[:10]])

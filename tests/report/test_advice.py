@@ -415,7 +415,7 @@ def test_unanswered_test_texts_are_named_and_lead_the_warnings_if_many(texts, un
     assert remedy == f"Annotate in full for A: A.jsonl:1{more}."
 
 
-def test_a_label_is_never_to_be_declared_absent_where_the_dataset_has_spans_of_it():
+def test_a_label_is_never_to_be_declared_absent_where_texts_of_the_dataset_have_spans_of_it():
     metrics = make_metrics(A=mistakes(), B=mistakes())
     metrics.texts, metrics.unscored = 20, 9
     places = {"A": [Place("a.jsonl:1", "a", False)], "B": [Place("a.jsonl:1", "a", True)]}

@@ -540,23 +540,26 @@ def test_curves_of_learning_are_pictures(own):
 
 
 def test_texts_without_a_document_are_named_by_file_and_line_also_those_that_lack_an_answer(merging, tmp_path):
-    """Of 40 test texts, one was ignored, and 5 aren't annotated for B."""
+    """Of 40 test texts, one was ignored, and 5 aren't annotated for B; another one, for C alone."""
     texts = [f"a big cat sat on mat {number}" for number in range(40)]
     rows = [task(text, (6, 9), answer="ignore" if number == 7 else "accept") for number, text in enumerate(texts)]
     rows[8]["spans"] = []
-    both = [task(text, label="B") for number, text in enumerate(texts) if not 10 <= number < 15]
+    both = [task(text, (17, 20), label="B") for number, text in enumerate(texts) if not 10 <= number < 15]
     merging.add("a", ["A"], rows, split="test")
     merging.add("b", ["B"], [*both, task("a mat", (2, 5), label="B")], split="test")
+    merging.add("apart", ["C"], [task("the cat", (0, 3), label="C")], split="test")
     merging.add("train", ["A", "B"], [task("one cat", (4, 7)), task("one mat", (4, 7), label="B")], split="train")
     merging.run()
     nlp = make_nlp(*read_tokenizer(tmp_path / "corpus/tokenizer.json"))
     model = save_ruler(tmp_path / "model", ("A", "cat"), ("B", "mat"), nlp=nlp)
     evaluate_pipeline(model, tmp_path / "corpus/test", tmp_path / "metrics/cpu.json", tables=tmp_path / "training/cpu")
     (own,) = [step for step in write_report(tmp_path, "cpu", tmp_path / "report.html").warnings if "can't" in step.what]
-    assert own.what == "6 predictions in 6 test texts can't be scored: these aren't fully annotated for B (5), A (1)."
-    named = re.match(r"Annotate in full for B: (.*?) and 2 more; A: a\.jsonl:8\. If labels never occur in", own.remedy)
+    assert own.what == "7 predictions in 7 test texts can't be scored: these aren't fully annotated for B (5), A (2)."
+    named = re.match(r"Annotate in full for B: (.*?) and 2 more; A: (.*?)\. If labels never occur in", own.remedy)
     assert {int(match) for match in re.findall(r"a\.jsonl:(\d+)", named[1])} <= {11, 12, 13, 14, 15}
-    assert own.remedy.endswith(" declare them `absent` in its entry in datasets.yml: a: B.")
+    assert {*named[2].split(", ")} == {"a.jsonl:8", "apart.jsonl:1"}
+    # Texts of a have B, as b says.
+    assert own.remedy.endswith(" declare them `absent` in its entry in datasets.yml: apart: A.")
     page = Page((tmp_path / "report.html").read_text(encoding="utf8"))
     mistakes = json.loads(page.scripts[0])["mistakes"]
     assert {mistake["doc"] for mistake in mistakes if mistake["predicted_label"] == "A"} == {"a.jsonl:9"}
