@@ -11,6 +11,8 @@ from typing import Any, get_args
 
 from labelwise.annotations import ROW_PROBLEMS, Reason
 from labelwise.base.settings import encode_yaml
+from labelwise.corpus.queries import count, where
+from labelwise.corpus.tables import read_groups
 from labelwise.datasets.convert_brat import Conversion, read_conversion
 from labelwise.datasets.entries import AnyOffsets, write_entries
 from labelwise.merge.check_kinds import (
@@ -37,7 +39,7 @@ MIN_OFF_TOKENS = 1 / 6  # share of a dataset's spans
 MIN_EMPTY, MIN_EMPTY_SHARE = 5, 1 / 4  # of the annotated documents of a brat corpus
 MIN_REJECTED = 0.2  # share of a dataset's answers
 MIN_COPIES = 0.9  # share of a dataset's answers
-MIN_PRESENT = 0.02  # share of a dataset's texts that have a label which its entry calls absent
+MIN_PRESENT = 0.02  # share of a dataset's texts that have spans of a label in other datasets
 MIN_OTHER_NAME = 0.2  # share of the spans of two labels that may be the same
 MAX_CHANCE = 0.001  # probability that two independent labels share no text
 TAG_PREFIXES = frozenset("BIOSELU")  # the prefixes of tags
@@ -196,24 +198,38 @@ def _replaced_labels(data: Data) -> Counter[str]:
 
 
 def _label_after_label(data: Data) -> list[Evidence]:
-    gone = _replaced_labels(data)
+    gone = Counter() if data.dataset.name in data.merged.misread else _replaced_labels(data)
     others = [label for label in data.dataset.labels if label not in gone]
     return some(gone.total(), data.figures.sample(ALONE), labels=largest_first(gone), others=others)
 
 
 def _replaced_spans(data: Data, stops: bool) -> list[Evidence]:
     alone, total = data.figures.passes[ALONE], data.figures.labels(*USED).total() + data.figures.replaced.total()
-    if alone < MIN_SPANS or data.dataset.duplicates or _replaced_labels(data) or stops != (2 * alone > total):
+    known = data.dataset.duplicates or data.dataset.name in data.merged.misread or _replaced_labels(data)
+    if alone < MIN_SPANS or known or stops != (2 * alone > total):
         return []
     return some(alone, data.figures.sample(ALONE), all=total)
 
 
-def _present_labels(data: Data) -> Iterator[Evidence]:
-    sample = data.sample if data.dataset.absent else []
-    for label in data.dataset.absent:
-        n = sum(label in text.labels for text in sample)
-        if n >= max(MIN_SPANS, MIN_PRESENT * len(sample)):
-            yield Evidence(n, {"label": label, "all": len(sample)})
+def _unmarked_labels(merged: Merged) -> Iterator[Evidence]:
+    """Find labels that a dataset lists and has no span of, though its texts have spans of them in other datasets."""
+    unmarked = {
+        data.name: {*data.labels, *data.absent} - {label for label, _ in merged.figures[data.name].spans}
+        for data in merged.datasets
+    }
+    texts, present = Counter[str](), Counter[tuple[str, str]]()
+    columns = ("text", "dataset", "kind", "label", "reason")
+    for group in read_groups(merged.corpus, merged=False, columns=columns) if any(unmarked.values()) else ():
+        answered = where(group.rows, "kind", ["complete"]).group_by(["text", "dataset"]).aggregate([])
+        marked = where(group.spans, "reason", (*USED, *SUPERSEDED)).group_by(["text", "label"]).aggregate([])
+        texts += count(answered, "dataset")
+        present += count(answered.join(marked, "text", join_type="inner"), "dataset", "label")
+    for dataset in merged.datasets:
+        all_texts = texts[dataset.name]
+        least = max(MIN_SPANS, MIN_PRESENT * all_texts)
+        labels = {label: n for label in unmarked[dataset.name] if (n := present[dataset.name, label]) >= least}
+        if labels:
+            yield Evidence(max(labels.values()), {"all": all_texts, "labels": largest_first(labels)}, dataset=dataset)
 
 
 def _rejected_single_spans(data: Data) -> list[Evidence]:
@@ -360,6 +376,15 @@ READING: tuple[Kind, ...] = (
         for name, (reason, remedy, line) in HELPED.items()
     ),
     *(stop(name, partial(_odd_labels, problem=name), *words, RIGHT_COLUMN, EXPECTED) for name, words in ODD.items()),
+    Kind(
+        "unmarked labels",
+        _unmarked_labels,
+        "Dataset {dataset!r}: its entry lists labels that it never marks, and that others mark in its {all:text}: {labels}.",
+        "Delete those that its annotators weren't shown from `labels` and `absent`: its other texts would teach that they "
+        f"have none. {IF_CORRECT}",
+        EXPECTED,
+        stops=True,
+    ),
     stop(
         "label after label",
         _label_after_label,
@@ -374,13 +399,6 @@ READING: tuple[Kind, ...] = (
         REPLACED,
         IF_BOTH_COUNT,
         "duplicates: union  # or `latest`, if only the later row counts",
-    ),
-    stop(
-        "present labels",
-        _present_labels,
-        "`absent` lists {label!r}, but {n:,} of {all:text} have spans of it in other datasets",
-        f"Remove {{label!r}} from `absent`: the other texts would teach that they have none. {IF_CORRECT}",
-        EXPECTED,
     ),
     Kind(
         "files missing in a split",

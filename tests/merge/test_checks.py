@@ -71,14 +71,19 @@ def test_what_a_ledger_counts_is_said(merging: Merging):
     assert "left out" not in text
 
 
+@pytest.mark.parametrize("entry", [{"labels": ["PLACE", "A"]}, {"labels": ["PLACE"], "absent": ["A"]}])
 @pytest.mark.parametrize(("marked", "stops"), [(9, False), (10, True)])
-def test_a_label_that_is_declared_absent_and_occurs_in_the_texts_stops_the_merge(merging: Merging, marked, stops):
-    merging.add("places", ["PLACE"], rows(range(100, 400)), absent=["A"])
+def test_a_label_that_only_others_mark_in_a_data_sets_texts_stops_the_merge(merging: Merging, entry, marked, stops):
+    places = [task(f"text {n}", (0, 4), label="PLACE") for n in range(100, 400)]
+    merging.add("places", rows=places, **entry)
     merging.add("a", ["A"], rows(range(400), marked=range(100, 100 + marked)))
-    words = stopped(merging.run())
-    said = f"Dataset 'places': `absent` lists 'A', but {marked} of 300 texts have spans of it in other datasets. "
-    assert [sentence.startswith(said) for sentence in words] == [True] * stops
+    said = (
+        "Dataset 'places': its entry lists labels that it never marks, and that others mark in its 300 texts: "
+        f"A ({marked})."
+    )
+    assert [sentence.startswith(said) for sentence in stopped(merging.run())] == [True] * stops
     merging.declared[0]["expect_losses"] = True
+    merging.add("b", ["PLACE"], rows(range(400, 401)))
     assert stopped(merging.run()) == []
 
 
