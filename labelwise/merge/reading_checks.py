@@ -379,9 +379,10 @@ READING: tuple[Kind, ...] = (
     Kind(
         "unmarked labels",
         _unmarked_labels,
-        "Dataset {dataset!r}: its entry lists labels that it never marks, and that others mark in its {all:text}: {labels}.",
-        "Delete those that its annotators weren't shown from `labels` and `absent`: its other texts would teach that they "
-        f"have none. {IF_CORRECT}",
+        "Dataset {dataset!r}: its entry lists labels that it never marks, and that others mark in its {all:text}: "
+        "{labels}.",
+        "Delete those that its annotators weren't shown from `labels` and `absent`: its other texts would teach that "
+        f"they have none. {IF_CORRECT}",
         EXPECTED,
         stops=True,
     ),
