@@ -33,26 +33,29 @@ def test_with_data_of_ones_own_nobody_gets_a_report_on_the_demo(tmp_path):
 
 
 @pytest.mark.guarantee("demo")
-@pytest.mark.parametrize("tracked", ["nothing", "brat"])
-def test_a_clone_that_git_and_dvc_brought_no_data_stops_and_names_dvc_pull(tmp_path, tracked):
+def test_a_clone_that_git_and_dvc_brought_no_data_stops_and_names_dvc_pull(tmp_path):
     clone = Clone(tmp_path / "clone")
     clone.use_own_data()
     call_dvc(clone.root, "remote", "add", "-d", "store", str(tmp_path / "store"))
-    if tracked == "brat":
-        call_dvc(clone.root, "add", "assets/brat/mine")
     clone.run("dvc", "repro", "merge")
     clone.commit("merged")
     call_dvc(clone.root, "push")
-    other = clone.clone(tmp_path / "other")
-    if tracked == "brat":
-        call_dvc(other.root, "pull", "assets/brat/mine.dvc", "convert-brat")
+    stops(clone.clone(tmp_path / "nothing"), "assets/brat", "dvc repro", "weasel run all", "dvc exp run --temp")
+    call_dvc(clone.root, "add", "assets/brat/mine")
+    clone.commit("tracked")
+    call_dvc(clone.root, "push")
+    other = clone.clone(tmp_path / "brat")
+    call_dvc(other.root, "pull", "assets/brat/mine.dvc", "convert-brat")
     shutil.rmtree(other.root / ".dvc/tmp", ignore_errors=True)
-    folder = "assets/prodigy" if tracked == "brat" else "assets/brat"
-    for command in ("dvc repro", "weasel run all", "dvc exp run --temp"):
-        printed = ends_badly(other, command)
+    stops(other, "assets/prodigy", "dvc repro", "weasel run all")
+
+
+def stops(clone: Clone, folder: str, *commands: str) -> None:
+    for command in commands:
+        printed = ends_badly(clone, command)
         assert re.search(rf"{folder}: \S*dvc.lock knows \d+ files? in it, and \d+ (is|are) here", printed), printed
         assert printed.index("Fetch them: `dvc pull`") < printed.index("run `dvc add")
-        assert not (other.root / "corpus/manifest.json").exists()
+        assert not (clone.root / "corpus/manifest.json").exists()
 
 
 @pytest.mark.long
