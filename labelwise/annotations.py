@@ -77,7 +77,10 @@ class Reason(StrEnum):
 
 
 # Rows and spans that can't be used: `--strict` fails on them.
-ROW_PROBLEMS = (Reason.BAD_JSON, Reason.NO_TEXT, Reason.MALFORMED, Reason.INCOMPLETE_READ, Reason.UNSUPPORTED_FORMAT)
+ROW_PROBLEMS = (
+    *(Reason.BAD_JSON, Reason.NO_TEXT, Reason.MALFORMED, Reason.INCOMPLETE_READ),
+    *(Reason.UNSUPPORTED_FORMAT, Reason.UNKNOWN_ANSWER),
+)
 SPAN_PROBLEMS = (Reason.INVALID, Reason.UNDECLARED, Reason.MENTION_DIFFERS, Reason.DISCONTINUOUS, Reason.NOT_DECODABLE)
 
 

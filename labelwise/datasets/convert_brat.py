@@ -154,12 +154,15 @@ def choose_labels(
 
 
 def _other_folder(brat_dir: Path, bad: Problem) -> Iterator[str]:
-    """Yield a remedy if a document's missing file is in another folder."""
-    suffixes = {Reason.NO_TEXT: (".txt",), Reason.NOT_ANNOTATED: SUFFIXES}.get(bad.reason, ())
+    """Yield a remedy if a document's missing file is in another folder, or is named after the text's file."""
+    suffixes = {Reason.NO_TEXT: (".txt",), Reason.NOT_ANNOTATED: (*SUFFIXES, ".txt.ann")}.get(bad.reason, ())
     file = brat_dir / (bad.file or "")
     beside = (path for suffix in suffixes for path in sorted(brat_dir.rglob(escape(file.stem) + suffix)))
-    for path in [path for path in beside if path.parent != file.parent][:1]:
-        yield f"{printable(path.relative_to(brat_dir))} is in another folder; put both into one"
+    for path in [path for path in beside if (path.parent, path.stem) != (file.parent, file.stem)][:1]:
+        other = (
+            "in another folder; put both into one" if path.stem == file.stem else f"there; rename it to {file.stem}.ann"
+        )
+        yield f"{printable(path.relative_to(brat_dir))} is {other}"
 
 
 def declare_tasks(

@@ -149,7 +149,7 @@ def add_text(account: AccountWriter, text: Text, result: TextResult) -> None:
             answer.kind,
             task.answer,
             row.reason,
-            None,
+            repr(task.answer) if row.reason == Reason.UNKNOWN_ANSWER else None,
             row.kept,
             tuple(row.covered),
             tuple(row.superseded),

@@ -10,7 +10,6 @@ from labelwise.base.text import State, trim
 from labelwise.sources.offsets import READINGS, says
 
 ANSWERS: tuple[Verdict, ...] = ("accept", "reject", "ignore")
-UNUSABLE = "unusable"  # replaces an answer that isn't a string
 
 
 class RawSpan(msgspec.Struct, gc=False):
@@ -18,6 +17,7 @@ class RawSpan(msgspec.Struct, gc=False):
 
     answer (Any): verdict on this span, in old binary data.
     pattern (Any): Prodigy's number of the matched pattern.
+    rank (Any): the rank of a parse, by which `ner.teach` asked about one span, before it named its interface.
     place (tuple | None): file and line in a brat corpus, from `convert-brat`.
     """
 
@@ -27,6 +27,7 @@ class RawSpan(msgspec.Struct, gc=False):
     answer: Any = None
     text: Any = None
     pattern: Any = None
+    rank: Any = None
     place: tuple[str, int] | None = msgspec.field(default=None, name="_labelwise_place")
 
 
@@ -98,7 +99,7 @@ def clean(
         text,
         tuple(usable),
         tuple(unusable),
-        answer if isinstance(answer, str) else UNUSABLE,
+        str(answer).lower(),
         kind,
         name,
         float(when) if type(when) in (int, float) and abs(when) < 2**63 else None,
@@ -130,6 +131,13 @@ def _misplaced(offsets: tuple[int, int], length: int, *, empty: bool) -> list[st
 def _quoted_by(name: str, text: str, offsets: tuple[int, int], quoted: str) -> bool:
     read_offsets = READINGS[name](text, offsets)
     return read_offsets is not None and 0 <= read_offsets[0] < read_offsets[1] and says(text, [read_offsets], quoted)
+
+
+def find_quote(text: str, start: Any, end: Any, values: Iterable[Any]) -> str | None:
+    """Return the value that a reading of offsets finds in a text, if any: the quoted words, whatever their key."""
+    whole = type(start) is type(end) is int
+    words = [value for value in values if type(value) is str and value and value in text] if whole else []
+    return next((word for name in READINGS for word in words if _quoted_by(name, text, (start, end), word)), None)
 
 
 def to_integer(offset: Any) -> Any:

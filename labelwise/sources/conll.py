@@ -128,7 +128,7 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, without line ends (LF, CR, CRLF).
 
     A line of `token|tag token|tag`, or of a sentence and its tags, becomes a line per token, and a blank one; a single
-    `token|tag` is a line.
+    `token|tag` is a line. The columns B and PER, as spaCy's `ent_iob_` and `ent_type_`, become B-PER.
     """
     lines = (line.removesuffix("\n").lstrip(" ") for line in file)  # WebAnno TSV 2 begins with " # "
     head = list(islice(lines, HEAD))
@@ -136,9 +136,12 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
     marked = [line.split() for line in rows]
     piped = bool(marked) and all("|" in pair[1:] for pairs in marked for pair in pairs)
     sentences = any(len(pairs) > 1 for pairs in marked) if piped else _are_sentences(rows)
+    widths = {len(cells) if cells[1:] == ["O"] or {*cells[1:2]} <= {*"BILUES"} else 0 for cells in map(cells_of, rows)}
+    apart = widths == {2, 3}
     for number, line in enumerate(chain(head, lines), 1):
         if not (piped or sentences) or is_marked(line):
-            yield number, line
+            cells = cells_of(line) if apart else []
+            yield number, "\t".join((cells[0], "-".join(cells[1:]))) if cells[1:] else line
             continue
         if piped:
             pairs = [pair.rsplit("|", marked[0][0].count("|")) for pair in line.split()]

@@ -38,7 +38,9 @@ NAMED_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*([^\t]+)")
 TOKENS = ("FORM", "TOKEN", "TOKENS", "WORD", "WORDS", "TEXT")
 TAGS = ("NE", "NER", "ENTITY", "ENTITIES", "IOB", "IOB2", "BIO", "TAG", "TAGS", "LABEL", "LABELS")  # the best first
 QUOTED = re.compile(r'".+"')  # as R and sheets write words
+DOUBLED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')  # as pandas and sheets write words with quotes
 SPACES = re.compile("[ \t]+")
+SENTENCE = re.compile("SENTENCE|SENT[_. -]?(?:ID|IDX|N|NO|NUM|#)")
 WORD_ENDS = re.compile("[-_ .]+")
 NUMBER = re.compile(r"([0-9]{1,9})(?:[-.]([0-9]{1,9}))?")  # of a token: 1, 2-3, 4.1, or 6-4 in the sixth sentence
 MIN_SHARE = 0.9  # of a column's cells
@@ -64,12 +66,14 @@ class Layout(NamedTuple):
 
 
 def cells_of(line: str) -> list[str]:
-    """Split a line into columns, without one after a final tab, and without quotes, if all but numbers have them."""
+    """Split a line into columns, without one after a final tab, and without quotes that a table's writer added."""
     cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
     cells = cells[:-1] if len(cells) > 2 and not cells[-1] else cells
-    if '"' in line and all(QUOTED.fullmatch(cell) or cell.isdigit() for cell in cells):
-        return [cell if cell.isdigit() else cell[1:-1].replace('\\"', '"').replace('""', '"') for cell in cells]
-    return cells
+    if '"' not in line:
+        return cells
+    quoted = QUOTED if all(QUOTED.fullmatch(cell) or cell.isdigit() for cell in cells) else DOUBLED
+    unquoted = [cell[1:-1].replace('\\"', '"').replace('""', '"') for cell in cells]
+    return [new if quoted.fullmatch(cell) else cell for cell, new in zip(cells, unquoted, strict=True)]
 
 
 def shape_of(line: str) -> Shape:
@@ -102,7 +106,7 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
         numbered = names and len(names) == width - 1 and all(map(str.isdigit, columns[0]))
         named = column_names or [""] * bool(numbered) + names
         token, tag = _named_columns(named)
-        sentence = next((place for place, name in enumerate(named) if name.upper().startswith("SENTENCE")), -1)
+        sentence = next((place for place, name in enumerate(named) if SENTENCE.match(name.upper())), -1)
         layout = Layout(shape, token, tag, names, sentence)
     else:
         tags = {place: scheme for place, column in enumerate(columns) if (scheme := _scheme_of(column))}

@@ -80,6 +80,12 @@ FOREIGN = (
     Foreign(f"this is DocRED's, by tokens; {ROWS}", ("vertexSet", "sents")),
     Foreign(f"this is BigBIO's; {ROWS}", ("passages", "document_id")),
     Foreign(f"this is a chat with a language model; {ROWS}", ("messages", "role")),
+    Foreign(f"this is a chat with a language model; {ROWS}", ("conversations", "value")),
+    Foreign(f"this is SageMaker's; {ROWS}", ("source", "startOffset")),
+    Foreign(f"this is Dialogflow's; {ROWS}", ("userDefined", "alias")),
+    Foreign(f"these are questions about labels (MRC); {ROWS}", ("context", "span_position")),
+    Foreign("it compares two answers (ner.eval-ab), and annotates nothing", ("accept", "reject", "mapping")),
+    Foreign("these are spaCy's Examples as dicts; write their `reference` to .spacy", ("doc_annotation",)),
     Foreign("these are rows of Hugging Face's server; download the Parquet file", ("row_idx", "row")),
     Foreign(f"this is OpenNLP's; {ROWS}", begins=rb"(?:[^\n]*\n){0,20}?[^\n]*<START:"),
     Foreign(f"this is Rasa's; {ROWS}", begins=rb"version:[^\n]*\s+nlu:"),
@@ -91,8 +97,9 @@ FOREIGN = (
     Foreign("it marks audio, in seconds; annotate the transcript", ("audio_spans",)),
     Foreign("it marks an image, by points; annotate the text of the image", ("image", "spans", "points")),
     Foreign("its spans count the tokens of `sentences`; write texts with offsets in characters", ("sentences", "ner")),
-    Foreign(
-        "its spans count `tokens`; write `tokens` with `ner_tags`, or offsets in characters", ("tokens", "entities")
+    *(
+        Foreign("its spans count `tokens`; write `tokens` with `ner_tags`, or offsets in characters", ("tokens", key))
+        for key in ("entities", "spans")
     ),
     Foreign("its `tokens` aren't those of one text; write each text as a row", ("tokens", "ner_tags")),
     # Files of any tool
@@ -109,7 +116,10 @@ FOREIGN = (
     ),
     Foreign("this is UTF-16; save it as UTF-8", begins=rb"\xff\xfe|\xfe\xff|(?:[^\0]\0){8}|(?:\0[^\0]){8}"),
     Foreign(f"this is XML; {ROWS}", begins=rb"<\?xml", ends=(".xml",)),
-    Foreign("no format has this suffix; if its lines are tokens with tags, rename it to .conll", ends=(".txt",)),
+    Foreign(
+        "no format has this suffix; if its rows are JSON, rename it to .jsonl; if tagged tokens, to .conll",
+        ends=(".txt",),
+    ),
 )
 
 

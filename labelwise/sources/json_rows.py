@@ -75,7 +75,7 @@ def is_array(path: Path, head: bytes) -> bool:
     """Return whether a file is an array, and not JSONL with arrays as rows; refuse one object."""
     begin = head.removeprefix(BOM).lstrip()
     if begin.startswith(b"{") and not begin.split(b"\n", 1)[0][1:].strip():
-        why = "it is one JSON object; write an array of tasks, or JSONL, a row per line"
+        why = "it is one JSON object; write an array of tasks, or JSONL, a row per line: jq -c ."
         if SEVERAL.search(begin):
             why = "its JSON objects have several lines; write each on a line of its own: jq -c ."
         elif first := LIST.match(begin):
@@ -125,7 +125,7 @@ def _read_lines(file: IO[bytes], how: How) -> Iterator[Item]:
         # As in Prodigy, CR alone ends a line, too; JSON's strings have none.
         for row in line.splitlines() if b"\r" in line else (line,):
             number += 1
-            content = row.removeprefix(BOM) if position == 0 and number == 1 else row
+            content = row.removeprefix(BOM)  # joined files may each begin with one
             if content and not content.isspace():
                 yield from parse_row(number, content, how)
         position += len(line)

@@ -105,4 +105,5 @@ def read_elements(path: Path, file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _not_an_array(path: Path, why: str) -> InputError:
-    return InputError(f"{path}: it isn't one JSON array ({why}); make it again, or write JSONL, a row per line")
+    remedy = "make it again, or write JSONL, a row per line: jq -c '.[]'"
+    return InputError(f"{path}: it isn't one JSON array ({why}); {remedy}")

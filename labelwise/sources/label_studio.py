@@ -73,7 +73,9 @@ def read_element(
         why = f"its data is the address of an image or a file, not a text: {text[:80]}"
         yield Problem(number, Reason.UNSUPPORTED_FORMAT, why)
     elif not annotations:
-        yield Problem(number, Reason.NOT_ANNOTATED, "no annotation")
+        yield Problem(
+            number, Reason.NOT_ANNOTATED, "only predictions" if element.get("predictions") else "no annotation"
+        )
     else:
         for annotation in annotations:
             if isinstance(annotation, dict) and isinstance(annotation.get("result"), list):

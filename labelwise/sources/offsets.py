@@ -29,10 +29,10 @@ JOINED = re.compile(
     "(?<=\u200d)[\u2190-\u2bff\U0001f000-\U0001faff]",
     re.DOTALL,
 )
-# Inside a word, except in scripts without spaces, where a span can end anywhere.
-INSIDE = re.compile(
-    r"[^\W_][\u0300-\u036f]?[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\uf900-\ufaff]|.[\u0300-\u036f]"
-)
+LETTERS_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\uf900-\ufaff"
+UNSPACED = re.compile(f"[{LETTERS_UNSPACED}]")  # of scripts without spaces, such as Chinese and Thai
+# Inside a word, except in these scripts, where a span can end anywhere.
+INSIDE = re.compile(rf"[^\W_][\u0300-\u036f]?[^\W_{LETTERS_UNSPACED}]|.[\u0300-\u036f]")
 
 
 def possible_readings(text: str) -> Iterator[tuple[str, ...]]:

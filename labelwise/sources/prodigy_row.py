@@ -113,9 +113,9 @@ def task_of(line: int, row: ProdigyRow, offsets: str = "") -> Item:
 def kind_of(row: ProdigyRow) -> Kind:
     """Return whether a row asked for all spans ("complete") or for yes or no on its spans ("binary").
 
-    A review has the kind of the reviewed tasks. A row without an interface is binary if its spans have answers. Rows of
-    other interfaces, such as `classification`, say nothing about spans ("relations", "other"). A text alone is raw
-    input ("unanswered"), unless annotations are written into it ("tags in text").
+    A review has the kind of the reviewed tasks. A row without an interface is binary if its spans have answers or
+    ranks. Rows of other interfaces, such as `classification`, say nothing about spans ("relations", "other"). A text
+    alone is raw input ("unanswered"), unless annotations are written into it ("tags in text").
     """
     view = row.reviewed_view_id if row.view_id == "review" else row.view_id
     # Old versions name no interface: text classification shows matches of patterns as spans.
@@ -132,7 +132,8 @@ def kind_of(row: ProdigyRow) -> Kind:
             return "tags in text"
         if row.spans is None:
             return "unanswered"
-    if view in BINARY_VIEWS or (view is None and any(span.answer is not None for span in row.spans or ())):
+    asked = any(span.answer is not None or span.rank is not None for span in row.spans or ())
+    if view in BINARY_VIEWS or (view is None and asked):
         return "binary"
     return "complete"
 

@@ -6,11 +6,12 @@
   `labels`, once `entities`, and `data` for `text`; and `{"id": 1, "text": "Add 5 mL", "entities": [{"id": 7, "label":
   "Amount", "start_offset": 4, "end_offset": 8}], "relations": []}`, whose objects may have the keys of other tools,
   such as "start" for "start_offset"
-- spaCy's TRAIN_DATA: `["Add 5 mL", {"entities": [[4, 8, "Amount"]]}]`
+- spaCy's TRAIN_DATA: `["Add 5 mL", {"entities": [[4, 8, "Amount"]]}]`, also with the list alone
 - dataturks, whose ends are inclusive: `{"content": "Add 5 mL", "annotation": [{"label": ["Amount"], "points":
   [{"start": 4, "end": 7, "text": "5 mL"}]}]}`
 - GLiNER, whose ends are inclusive, too: `{"tokenized_text": ["Add", "5", "mL"], "ner": [[1, 2, "Amount"]]}`
-- tokens and tags: `{"tokens": ["Add", "5"], "ner_tags": ["O", "B-Amount"]}`, also in strings, as "Add 5", "O B-Amount"
+- tokens and tags: `{"tokens": ["Add", "5"], "ner_tags": ["O", "B-Amount"]}`, also in strings, as "Add 5", "O
+  B-Amount", or in pairs: `[["Add", "O"], ["5", "B-Amount"]]`
 - Label Studio's: see `label_studio`
 
 doccano keeps other keys of a row: our exports add document name and predicted spans, which are a prediction until they
@@ -28,7 +29,7 @@ import msgspec
 
 from labelwise.annotations import PREDICTED, REJECTED, Problem, Reason
 from labelwise.base.text import is_integer
-from labelwise.sources.clean import ANSWERS, RawSpan
+from labelwise.sources.clean import ANSWERS, RawSpan, find_quote
 from labelwise.sources.foreign import name_keys
 from labelwise.sources.label_studio import is_label_studios, read_element
 from labelwise.sources.prodigy_row import Converted, ProdigyRow, complete_row
@@ -39,20 +40,20 @@ Shape = Literal["prodigy", "doccano", "tags"]
 PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
 # doccano's, and similar tools': `Doc.to_json` of spaCy writes "ents".
 LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
-# Characters first: `start` may number tokens beside them.
-STARTS = (
-    *("start_offset", "startOffset", "start_char", "beginOffset", "start_index", "startIndex", "start_idx"),
-    *("start", "begin", "offset"),
-)
-ENDS = ("end_offset", "endOffset", "end_char", "end_index", "endIndex", "end_idx", "end", "stop")
+# Keys of spans, their letters in lower case. Characters first: `start` may number tokens beside them.
+UNITS = ("offset", "char", "index", "idx", "pos", "position", "")
+STARTS = (*(f"{start}{unit}" for unit in UNITS for start in ("start", "begin")), "offset")
+ENDS = (*(f"end{unit}" for unit in UNITS), "stop")
 PAIRS = ("offset", "offsets", "span")  # of start and end
-NAMES = ("label", "labels", "type", "entity", "entity_group", "entity_type", "entityLabel", "category", "class", "tag")
+NAMES = ("label", "labels", "type", "entity", "entitygroup", "entitytype", "entitylabel", "category", "class", "tag")
 # Keys of values with start, end and label other than annotation: sentences, remarks, tokens, Prodigy's additions.
 NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", "cats"}
 NO_ANNOTATION |= {"versions", PREDICTED, REJECTED}
 PREDICTIONS = re.compile("predict|suggest", re.IGNORECASE)  # in the key of spans that nobody annotated
+NO_LETTERS = re.compile("[^a-z]+")
 TAG_ENDS = re.compile(r"[\s,'\"]+")  # between tags in a string
 CONTRADICTION = "it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
+NO_LIST = "aren't a list of spans: write each with start, end and label"
 NO_OFFSETS = "its labels are about the whole text, without offsets"
 
 
@@ -100,8 +101,10 @@ def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Probl
 def rewrite(row: Any) -> Any:
     """Rewrite a simple row in doccano's or Prodigy's form; return others unchanged."""
     match row:
-        case [str(text), {"entities": entities}]:
+        case [str(text), {"entities": entities} | [*entities]]:
             return {"text": text, "entities": entities}
+        case [[str(), *_, str()], *_] if all(isinstance(pair, list) and len(pair) == len(row[0]) for pair in row):
+            return {"tokens": [pair[0] for pair in row], "ner_tags": [pair[-1] for pair in row]}
         case {"text": str(), "spans": [[*_], *_] as spans}:
             return row | {"spans": [span if isinstance(span, dict) else _of_list(span) for span in spans]}
         case {"text": str(), "spans": {**groups}} if len(groups) == 1:  # `Doc.to_json` of spaCy
@@ -109,7 +112,7 @@ def rewrite(row: Any) -> Any:
         case {"text": str(), "spans": [{**first}, *_] as spans} if not has_usual_keys(
             first.get("start"), first.get("label")
         ):
-            return row | {"spans": [_renamed(span) if isinstance(span, dict) else span for span in spans]}
+            return row | {"spans": [_renamed(span, row["text"]) if isinstance(span, dict) else span for span in spans]}
         case {"content": str(text), "annotation": None | []}:
             return {"text": text, "labels": None}
         case {"content": str(text), "annotation": [*marks]}:
@@ -136,9 +139,9 @@ def has_usual_keys(start: Any, label: Any) -> bool:
     return start is not None and isinstance(label, str)
 
 
-def _renamed(span: dict[str, Any]) -> dict[str, Any]:
-    read = _span_of(span)
-    return span | {"start": read.start, "end": read.end, "label": read.label}
+def _renamed(span: dict[str, Any], text: str) -> dict[str, Any]:
+    read = _span_of(span, text)
+    return span | {"start": read.start, "end": read.end, "label": read.label, "text": read.text}
 
 
 def _of_list(span: Any) -> dict[str, Any]:
@@ -219,13 +222,23 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
     no_text = "audio_spans" in row or not isinstance(row.get("text"), str)
     if shape in (None, "prodigy") and no_text and (why := name_keys(_keys_of(row))):
         return why
-    if row.get("spans"):
-        return ""
+    if row.get("text") and not isinstance(row["text"], str):
+        return "its `text` isn't a string: write each text as a row"
+    if spans := row.get("spans"):
+        return "" if isinstance(spans, list) else f"its `spans` {NO_LIST}"
     if shape is None and _is_span(row):
         return "it is a single span: write each text once, with a list of its `spans`"
-    for key, value in sorted(row.items(), key=lambda item: bool(PREDICTIONS.search(item[0]))):
+
+    def nested(item: tuple[str, Any]) -> tuple[bool, bool]:
+        return bool(PREDICTIONS.search(item[0])), not (isinstance(item[1], list) and all(map(_is_span, item[1])))
+
+    for key, value in sorted(row.items(), key=nested):
         read = key in LISTS and isinstance(value, list)
-        if read or key in NO_ANNOTATION or key.startswith("_"):
+        if key in NO_ANNOTATION or key.startswith("_") or (read and shape is not None):
+            continue
+        if shape != "tags" and key not in TEXTS and _are_tags(value):
+            return f"its `{key}` are tags: write a list of `tokens` and one of `ner_tags`, a tag for each token"
+        if read:
             continue
         if _has_spans(value) and PREDICTIONS.search(key):
             return (
@@ -233,11 +246,9 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
             )
         if _has_spans(value):
             return f"its spans are under `{key}`, which isn't read: name it `spans`, each with start, end and label"
-        if shape != "tags" and key not in TEXTS and _are_tags(value):
-            return f"its `{key}` are tags, but not one for each token: write a list of `tokens` and one of `ner_tags`"
         written = isinstance(value, str) and value.lstrip()[:1] in ("[", "{")  # JSON in a string
         if shape is None and ((key in LISTS and (written or (isinstance(value, dict) and value))) or _are_named(value)):
-            return f"its `{key}` aren't a list of spans: write each with start, end and label"
+            return f"its `{key}` {NO_LIST}"
     return ""
 
 
@@ -251,7 +262,7 @@ def _keys_of(value: Any) -> Iterator[str]:
 def _are_named(value: Any) -> bool:
     """Return whether a value has annotations by label: strings, or objects."""
     if isinstance(value, list):
-        return bool(value) and all(isinstance(mark, dict) and isinstance(first_of(mark, NAMES), str) for mark in value)
+        return bool(value) and all(isinstance(mark, dict) and isinstance(_value_of(mark, NAMES), str) for mark in value)
     lists = [*value.values()] if isinstance(value, dict) else []
     return (
         any(lists)
@@ -268,13 +279,13 @@ def _has_spans(value: Any) -> bool:
 
 def _is_span(value: Any) -> bool:
     if isinstance(value, dict):
-        return _is_place(value) and any(isinstance(value.get(name), str | list) for name in NAMES)
+        return _is_place(value) and isinstance(_value_of(value, NAMES), str | list)
     return isinstance(value, list) and any(isinstance(cell, str) for cell in value[:3]) and _is_place(value)
 
 
 def _is_place(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(value.keys() & {*names} for names in (STARTS, ENDS))
+        return None not in (_value_of(value, STARTS), _value_of(value, ENDS))
     return isinstance(value, list) and sum(map(is_integer, value[:3])) == 2
 
 
@@ -287,10 +298,12 @@ def _has_text(value: Any) -> bool:
 def no_text(line: int, row: Mapping[str, Any]) -> Problem:
     """Return the problem of a row without a text, naming its keys, or a list that may hold rows."""
     keys = ", ".join(sorted(row)[:8])
+    texts = [key for key, value in row.items() if isinstance(value, str) and " " in value.strip()]
+    named = f"; if `{texts[0]}` is the text, name it `text`" if len(texts) == 1 else ""
     lists = (key for key, value in row.items() if isinstance(value, list) and any(map(_has_text, value)))
     list_key = next((key for key in lists if key not in NO_ANNOTATION), "")
     rows = f"; write its list `{list_key}` alone to a file: jq .{list_key}" if list_key else ""
-    return Problem(line, Reason.NO_TEXT, f"its keys are {keys}{rows}" if keys and "text" not in row else "")
+    return Problem(line, Reason.NO_TEXT, f"its keys are {keys}{rows or named}" if keys and "text" not in row else "")
 
 
 def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Problem:
@@ -309,7 +322,7 @@ def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Pro
         numbered = any(is_integer(mark.get("label")) for mark in row["annotations"] if isinstance(mark, dict))
         why = "its labels are numbers; export them as text" if numbered else "no list of spans"
         return Problem(line, Reason.MALFORMED, why)
-    filled = [[*map(_span_of, marks)] for marks in lists if marks] or [[]]
+    filled = [[_span_of(mark, text) for mark in marks] for marks in lists if marks] or [[]]
     if any(_places(spans) != _places(filled[0]) for spans in filled):
         why = f"its {' and '.join(key for key in LISTS if row.get(key))} differ; keep one of them"
         return Problem(line, Reason.MALFORMED, why)
@@ -334,16 +347,26 @@ def _places(spans: Iterable[RawSpan]) -> list[str]:
     return sorted(str([span.start, span.end, span.label]) for span in spans)
 
 
-def _span_of(span: Any) -> RawSpan:
-    """Convert a span in either form; anything else has no offsets, so is unusable."""
-    if isinstance(span, dict):
-        label = first_of(span, NAMES)
-        label = label[0] if isinstance(label, list) and len(label) == 1 else label
-        start, end = first_of(span, STARTS), first_of(span, ENDS)
-        match first_of(span, PAIRS):
-            case [int(start), int(end)] | [[int(start), int(end)]]:
-                pass
-        if end is None and is_integer(start) and is_integer(span.get("length")):
-            end = start + span["length"]
-        return RawSpan(start, end, label, None, span.get("text"))
-    return RawSpan(*span[:3]) if isinstance(span, list) and len(span) >= 3 else RawSpan()
+def _span_of(span: Any, text: str) -> RawSpan:
+    """Convert a span in any form; anything else has no offsets, so is unusable."""
+    match span:
+        case dict():
+            label = _value_of(span, NAMES)
+            label = label[0] if isinstance(label, list) and len(label) == 1 else label
+            start, end, length = (_value_of(span, names) for names in (STARTS, ENDS, ("length",)))
+            match _value_of(span, PAIRS):
+                case [int(start), int(end)] | [[int(start), int(end)]]:
+                    pass
+            if end is None and is_integer(start) and is_integer(length):
+                end = start + length
+            return RawSpan(start, end, label, None, span.get("text") or find_quote(text, start, end, span.values()))
+        case [str(), str(label), [[int(start), int(end)]]]:  # brat's own JSON
+            return RawSpan(start, end, label)
+        case [_, _, _, *_]:
+            return RawSpan(*span[:3])
+    return RawSpan()
+
+
+def _value_of(span: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """Return the value of the first of `names` among keys, whatever their signs and capitals."""
+    return first_of({NO_LETTERS.sub("", key.lower()): value for key, value in span.items()}, names)

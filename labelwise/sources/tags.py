@@ -2,7 +2,7 @@
 
 `find_scheme` finds the notation of a file's tags, from all of them, before the first task: prefix and label, in BIO
 (also called IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), BMES or BMEWO, or labels alone. They may be spelled B-PER, B_PER,
-PER-B, b-per, or NE=B-PER among other features; brackets such as `(PER*` are CoNLL-2012's.
+PER-B, PER_B, b-per, or NE=B-PER among other features; brackets such as `(PER*` are CoNLL-2012's.
 
 Tags are read as by conlleval (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt): B, U, S and W begin a
 span, and so does any tag after another label or outside; L, E, U, S and W end it. `B-PER|B-LOC` are two tags, also with
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from labelwise.annotations import Problem, Reason
 from labelwise.base.text import is_integer
 from labelwise.sources.clean import RawSpan
+from labelwise.sources.offsets import UNSPACED
 from labelwise.sources.prodigy_row import Converted, ProdigyRow
 
 TOKENS, TAGS = ("tokens", "words"), ("ner_tags", "ner", "tags", "labels")  # their keys in rows, and columns
@@ -35,7 +36,8 @@ PLAIN = re.compile(r"(?P<prefix>[BIUSLE])-(?P<label>.*)", re.DOTALL)
 MIDDLE = re.compile(r"(?P<prefix>[BIUSLEMW])-(?P<label>.*)", re.DOTALL)
 UNHYPHENATED = re.compile(r"(?P<prefix>[BIUSLEMW])-?(?P<label>)")
 FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
-BELOW, BEHIND = re.compile(r"(?P<prefix>[BIUSLEMW])_(?P<label>.+)"), re.compile(r"(?P<label>.+)-(?P<prefix>[BIUSLEMW])")
+BELOW = re.compile(r"(?P<prefix>[BIUSLEMW])_(?P<label>.+)")
+BEHIND = re.compile(r"(?P<label>.+)[-_](?P<prefix>[BIUSLEMW])")
 LOWER_CASE = re.compile(r"(?P<prefix>[biuslemw])-(?P<label>.+)")
 BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 
@@ -126,10 +128,14 @@ def plain_brackets(tags: Iterable[str]) -> Iterator[str]:
 def tagged_row(
     words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None, scheme: Scheme = BIO
 ) -> ProdigyRow:
-    """Convert tokens and tags to Prodigy's row; the text is the tokens, joined by single spaces."""
-    starts = [0, *accumulate(len(word) + 1 for word in words)]
-    spans = [RawSpan(starts[start], starts[end] - 1, label) for start, end, label in decode_tags(tags, scheme)]
-    return ProdigyRow(" ".join(words), spans, is_binary=False, meta=meta)
+    """Convert tokens and tags to Prodigy's row; the text is the tokens, joined by single spaces, or as Chinese is."""
+    text = "".join(words)
+    between = "" if not text.isascii() and 2 * len(UNSPACED.findall(text)) > len(text) else " "
+    starts = [0, *accumulate(len(word) + len(between) for word in words)]
+    spans = [
+        RawSpan(starts[start], starts[end] - len(between), label) for start, end, label in decode_tags(tags, scheme)
+    ]
+    return ProdigyRow(between.join(words), spans, is_binary=False, meta=meta)
 
 
 def name_tags(tags: Iterable[Any], names: Sequence[str]) -> list[Any]:

@@ -159,6 +159,40 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("au.ndjson", jsonl([{"data_row": {"row_data": "Noa"}, "projects": {}}]), "this is Labelbox's"),
     ("av.jsonl", jsonl([{"fields": {"text": "Noa"}, "responses": {}}]), "this is Argilla's"),
     ("aw.jsonl", jsonl([{"messages": [{"role": "user", "content": "Noa"}]}]), "this is a chat with a language model"),
+    (
+        "bj.jsonl",
+        jsonl([{"conversations": [{"from": "human", "value": "Noa"}]}]),
+        "this is a chat with a language model",
+    ),
+    ("bk.jsonl", jsonl([{"source": "Noa", "a": {"entities": [{"startOffset": 0}]}}]), "this is SageMaker's"),
+    (
+        "bl.json",
+        json.dumps([{"id": "b", "data": [{"text": "Noa", "alias": "a", "userDefined": True}]}]),
+        "this is Dialogflow's",
+    ),
+    ("bm.json", json.dumps([{"context": "Noa ran", "span_position": ["0;0"]}]), "these are questions about labels"),
+    (
+        "bn.jsonl",
+        jsonl([{"input": {}, "accept": {"text": "Noa"}, "reject": {}, "mapping": {}, "_view_id": "compare"}]),
+        "it compares two answers",
+    ),
+    ("bo.jsonl", jsonl([{"doc_annotation": {}, "token_annotation": {}}]), "these are spaCy's Examples"),
+    ("bp.jsonl", jsonl([{"tokens": ["Noa"], "spans": [{"start": 0, "end": 1, "label": "A"}]}]), "spans count `tokens`"),
+    ("bq.json", json.dumps({"text": {"0": "Noa"}, "spans": {"0": ONE.objects()}}), "its `text` isn't a string"),
+    ("br.jsonl", jsonl([{"text": ONE.text, "spans": json.dumps(ONE.objects())}]), "its `spans` aren't a list of spans"),
+    ("bs.jsonl", jsonl([{"sentence": ONE.text, "entities": ONE.spans}]), "if `sentence` is the text, name it `text`"),
+    ("bt.jsonl", jsonl([{"words": ["Noa"], "entities": ["B-PER"]}]), "its `entities` are tags: write a list of"),
+    ("bv.jsonl", jsonl([[{"text": "Noa"}], [{"text": "ran"}]]), "or write JSONL, a row per line: jq -c '.[]'"),
+    (
+        "bw.json",
+        json.dumps([{"data": {"text": "Noa"}, "annotations": [], "predictions": [{"result": []}]}]),
+        "not annotated: only predictions",
+    ),
+    (
+        "bx.jsonl",
+        jsonl([{"text": "Noa", "b": [{"tokens": [{"begin": 0, "end": 3}]}], "mentions": [ONE.objects()[0]]}]),
+        "its spans are under `mentions`",
+    ),
     ("ax.train", "A note .\n<START:person> Noa <END> ran .\n", "this is OpenNLP's"),
     ("ay.ttl", "@prefix nif: <http://a/nif#> .\n", "this is RDF, such as NIF"),
     ("az.arrow", b"\xff\xff\xff\xff", "this is Arrow; write Parquet"),
@@ -201,6 +235,11 @@ def test_unreadable_files_are_named(tmp_path: Any, name: str, content: str | byt
     assert "To merge it" not in outcome.printed, "an entry would read nothing"
     entry = f"- {{name: a, path: {name}, labels: [A, PER]}}\n"
     assert merge_folder(tmp_path, {f"prodigy/{name}": content, "prodigy/datasets.yml": entry}).status == 1
+
+
+def test_rows_of_json_in_a_text_file_are_named(tmp_path: Any) -> None:
+    outcome = merge_folder(tmp_path, {"prodigy/a.txt": jsonl([{"text": ONE.text, "spans": ONE.objects()}])})
+    assert (outcome.status, "if its rows are JSON, rename it to .jsonl" in outcome.said) == (1, True)
 
 
 def test_a_lone_surrogate_is_named_and_costs_its_row(tmp_path: Any) -> None:
@@ -305,6 +344,7 @@ def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:
             "ann/0.txt: not annotated: no annotation file; b/0.ann is in another folder; put both",
         ),
         ("text/{}.txt", "b/{}.ann", "b/0.txt: no text: no .txt beside it, or an empty one; text/0.txt is in another"),
+        ("{}.txt", "{}.txt.ann", "0.txt: not annotated: no annotation file; 0.txt.ann is there; rename it to 0.ann"),
         ("{}.txt", "{}.ann", "0.txt: malformed: not utf-8; declare the files' `encoding` in the section brat"),
     ],
 )

@@ -107,6 +107,7 @@ FILES: dict[str, str | bytes] = {
     "e.tsv": tagged(lambda n, token, tag: (token, tag)).replace("wrote", "# segment = 2\nwrote"),
     "f.tsv": tagged(lambda n, token, tag: (token, f"{tag[2:]}-{tag[0]}" if tag != "O" else tag)),
     "g.tsv": tagged(lambda n, token, tag: (token, tag.replace("-", "_"))),
+    "w.tsv": tagged(lambda n, token, tag: (token, f"{tag[2:]}_{tag[0]}" if tag != "O" else "-")),
     "h.tsv": tagged(lambda n, token, tag: (token, tag[:2].lower() + tag[2:])),
     "i.conll": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
     "j.conll": tagged(
@@ -117,6 +118,9 @@ FILES: dict[str, str | bytes] = {
     "l.iob": "".join(pairs(sentence) + "\n" for sentence in sentences()),
     "m.iob2": tagged(lambda n, token, tag: (token, tag), "|"),
     "n.iob": "".join(pairs(sentence).replace("|", "|NN|") + "\n" for sentence in sentences()),
+    "y.tsv": "sent_id\ttoken\tner_tag\n"
+    + numbered(lambda number, n, token, tag: (str(number), token, tag)).replace("\n\n", "\n"),
+    "x.conll": tagged(lambda n, token, tag: (token, *tag.split("-")) if tag != "O" else (token, "O", "")),
     "r.tsv": tagged(lambda n, token, tag: (str(n - 1), token, tag)),
     "s.conll": numbered(lambda number, n, token, tag: (f"doc{number // 7}", token, tag)),
     "t.tsv": WEBANNO_2 + numbered(lambda number, n, token, tag: (f"{number}-{n}", token, tag, "_", "")),
@@ -144,6 +148,9 @@ FILES: dict[str, str | bytes] = {
     # rows of JSON
     "a.jsonl": jsonl({"text": sentence.text, "entities": sentence.objects()} for sentence in sentences()),
     "b.json": json.dumps([[sentence.text, {"entities": sentence.spans}] for sentence in sentences()]),
+    "z.json": json.dumps([[sentence.text, sentence.spans] for sentence in sentences()]),
+    "t.json": json.dumps([sentence.tagged for sentence in sentences()]),
+    "u.json": json.dumps([[(token, "NN", tag) for token, tag in sentence.tagged] for sentence in sentences()]),
     "c.jsonl": jsonl([sentence.text, {"entities": sentence.spans}] for sentence in sentences()),
     "d.json": jsonl(
         {"id": 1, "text": sentence.text, "label": sentence.spans, "Comments": []} for sentence in sentences()
@@ -177,6 +184,20 @@ FILES: dict[str, str | bytes] = {
         }
         for sentence in sentences()
     ),
+    "y.jsonl": jsonl(
+        {
+            "text": sentence.text,
+            "entities": [(f"T{n}", label, [(s, e)]) for n, (s, e, label) in enumerate(sentence.spans)],
+        }
+        for sentence in sentences()
+    ),
+    "z.jsonl": jsonl(
+        {
+            "text": sentence.text,
+            "entities": [{"BeginOffset": s, "EndOffset": e, "Type": x} for s, e, x in sentence.spans],
+        }
+        for sentence in sentences()
+    ),
     "w.jsonl": jsonl(
         {"text": sentence.text, "ents": [], "spans": {"sc": sentence.objects()}} for sentence in sentences()
     ),
@@ -199,6 +220,9 @@ FILES: dict[str, str | bytes] = {
     "x.jsonl": jsonl(
         {"text": sentence.text, "entities": [in_tokens_and_characters(sentence, *span) for span in sentence.spans]}
         for sentence in sentences()
+    ),
+    "b.ndjson": "".join(
+        "\ufeff" + jsonl([{"text": sentence.text, "spans": sentence.objects()}]) for sentence in sentences()
     ),
     "a.ndjson": jsonl({"text": sentence.text, "spans": sentence.objects()} for sentence in sentences()),
     "r.jsonl": jsonl(
@@ -412,3 +436,64 @@ def test_doccanos_offsets_are_read_by_the_words_where_they_end(tmp_path: Any) ->
         tmp_path / "plain", {"prodigy/a.jsonl": jsonl(moved(sentence, "", 0) for sentence in sentences())}
     )
     assert plain.entities == ALL
+
+
+def test_words_in_quotes_of_a_table_are_read_as_they_were(tmp_path: Any) -> None:
+    rows = [("word", "tag"), ('""""', "O"), ("Noa", "B-PER"), ('""""', "O"), ('"5"""', "O"), ('"', "O"), ('""', "O")]
+    [task] = read_items(write(tmp_path / "a.tsv", table([rows])))
+    assert isinstance(task, Task)
+    assert (task.text, [task.text[span.start : span.end] for span in task.spans]) == ('" Noa " 5" " ""', ["Noa"])
+
+
+@pytest.mark.parametrize("name", ["a.conll", "a.jsonl"])
+def test_texts_of_scripts_without_spaces_have_none_between_tokens(tmp_path: Any, name: str) -> None:
+    tokens, tags = [*"王明去了 2 号楼，买 3 本".replace(" ", "")], ["B-PER", "E-PER", *"O" * 9]
+    content = table([zip(tokens, tags, strict=True)])
+    if name == "a.jsonl":
+        content = jsonl([{"tokens": tokens, "ner_tags": tags}])
+    [task] = read_items(write(tmp_path / name, content))
+    assert isinstance(task, Task)
+    assert (task.text, [(span.start, span.end) for span in task.spans]) == ("王明去了2号楼，买3本", [(0, 2)])
+
+
+@pytest.mark.parametrize("key", ["entity", "surface", "text"])
+def test_spans_quote_words_under_any_key(tmp_path: Any, key: str) -> None:
+    """A value that no reading finds at the offsets, such as another name of a person, is no quote."""
+    rows = [
+        {
+            "text": sentence.text,
+            "entities": [{"start": s, "end": e - 1, "type": label, key: sentence.text[s:e]} for s, e, label in spans],
+        }
+        for sentence in sentences()
+        for spans in [sentence.spans]
+    ]
+    outcome = merge_folder(tmp_path / key, {"prodigy/a.jsonl": jsonl(rows)})
+    assert "180 spans have unusable offsets; 0 with `inclusive` offsets" in outcome.said
+    assert "isn't there" in outcome.printed
+    for row in rows:
+        row["entities"] = [
+            {"start": mark["start"], "end": mark["end"] + 1, "type": mark["type"], "name": row["text"].split()[1]}
+            for mark in row["entities"]
+        ]
+    assert merge_folder(tmp_path / "name", {"prodigy/a.jsonl": jsonl(rows)}).entities == ALL
+
+
+def test_answers_about_single_spans_of_old_versions_are_partial_among_others(tmp_path: Any) -> None:
+    """ner.teach of Prodigy 1.5 ranked parses, and named no interface."""
+    rows = [{"text": sentence.text, "spans": sentence.objects(), "answer": "accept"} for sentence in sentences()]
+    for row in rows[:20]:
+        row["spans"] = [row["spans"][0] | {"rank": 0, "score": 0.5}]
+    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
+    assert outcome.ledger
+    assert (outcome.entities, outcome.ledger["labels"]["PER"]["complete"]) == (ALL | {"LOC": 40, "DATE": 40}, 40)
+
+
+@pytest.mark.parametrize(("answer", "merged"), [("Accept", 60), (None, 50), ("yes", 50)])
+def test_answers_that_are_not_known_are_named(tmp_path: Any, answer: str | None, merged: int) -> None:
+    rows = [{"text": sentence.text, "spans": sentence.objects(), "answer": "accept"} for sentence in sentences()]
+    for row in rows[:10]:
+        row["answer"] = answer
+    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
+    assert outcome.ledger
+    assert outcome.ledger["rows"]["merged"] == merged
+    assert (f"a.jsonl, line 1: unknown answer: '{str(answer).lower()}'" in outcome.said) == (merged == 50)

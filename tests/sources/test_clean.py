@@ -38,7 +38,7 @@ def test_a_span_is_trimmed_and_one_that_cannot_be_used_costs_itself(raw, span):
     [
         ({"answer": "reject"}, {"answer": "reject"}),
         ({"answer": "skip"}, {"answer": "skip"}),
-        ({"answer": None}, {"answer": "unusable"}),
+        ({"answer": None}, {"answer": "none"}),
         ({"who": (None, "ann")}, {"who": "ann"}),
         ({"who": ("", 3)}, {"who": ""}),
         ({"when": 5}, {"when": 5.0}),

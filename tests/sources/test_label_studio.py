@@ -79,7 +79,7 @@ TAXONOMY = {"id": "r2", "type": "taxonomy", "value": {**mark(4, 8, "5 mL"), "tax
 ROWS = [
     ("oops", ["malformed: a task is an object, not str"]),
     (task(" "), ["no text"]),
-    (task("never annotated"), ["not annotated: no annotation"]),
+    (task("never annotated"), ["not annotated: only predictions"]),
     ({"text": "Add", "spans": []}, [("Add", [])]),
     *(
         (

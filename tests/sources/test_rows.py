@@ -35,7 +35,10 @@ NO_LIST = "not annotated: no list of spans"
 ROWS = [
     (PRODIGY, P),
     ({"text": "Stir"}, ("Stir", [])),
-    ({"text": "x", "spans": "x"}, "malformed: Expected `array | null`, got `str` - at `$.spans`"),
+    (
+        {"text": "x", "spans": "x"},
+        "unsupported format: its `spans` aren't a list of spans: write each with start, end and label",
+    ),
     # tokens, which are skipped as Prodigy writes them, may be anything
     *(
         (json.dumps({"text": TEXT, "tokens": tokens, **PRODIGY}, separators=(",", ":")), P)
@@ -111,7 +114,7 @@ ROWS = [
         for tags in ("B-T O", ["B-T", "O"])
     ),
     *(
-        ({"text": TEXT, key: tags}, f"unsupported format: its `{key}` are tags, but not one for each token: {AS_LISTS}")
+        ({"text": TEXT, key: tags}, f"unsupported format: its `{key}` are tags: {AS_LISTS}, a tag for each token")
         for key, tags in {
             "ner_tags": "B-T O",
             "labels": "['B-T', 'O', 'O']",
