@@ -1,3 +1,4 @@
+import os
 import re
 from collections import Counter
 
@@ -9,7 +10,7 @@ from labelwise.datasets.undeclared import find_undeclared
 from labelwise.merge.rules.policies import Policies
 from labelwise.train.config import TrainingConfig
 from labelwise.train.train_pipeline import train_pipeline
-from tests.conftest import ROOT, Merging, task, words_of
+from tests.conftest import ROOT, Merging, run_command, task, words_of
 
 
 def rows(texts: range, marked: range = range(0)) -> list[dict]:
@@ -85,6 +86,31 @@ def test_a_label_that_only_others_mark_in_a_data_sets_texts_stops_the_merge(merg
     merging.declared[0]["expect_losses"] = True
     merging.add("b", ["PLACE"], rows(range(400, 401)))
     assert stopped(merging.run()) == []
+
+
+@pytest.mark.parametrize(("late", "asks"), [(0, False), (9, False), (40, True)])
+def test_a_label_that_the_first_rows_lack_is_asked_about_and_the_advice_makes_it_unknown_there(
+    merging: Merging, late, asks
+):
+    def row(number: int) -> dict:
+        marks = [(5, 5 + len(str(number)), "A")] if number >= late and number % 2 else []
+        return task(f"text {number}", (0, 4, "PLACE"), *marks)
+
+    merging.add("two", ["A", "PLACE"], [row(number) for number in range(100)])
+    ledger = merging.run(test_ratio=0.0, dev_ratio=0.0)
+    said = "Dataset 'two': its first 41 rows have no span of 'A', the others 30. Was the label introduced later? "
+    assert (said in all_words(ledger)) == asks
+    assert ledger.labels["A"]["complete"] == 100
+    if not asks:
+        return
+    (words,) = [words for words in words_of(ledger.checks) if said in words]
+    folder = merging.root / "tasks"
+    cut, entries = re.search(r"`(head .*?)`", words)[1], words[words.index("- name: two-1") :]
+    run_command(["bash", "-c", f"{cut}; rm two.jsonl"], cwd=folder, env=os.environ)
+    (folder / "datasets.yml").write_text(entries, encoding="utf8")
+    again = merging.run(test_ratio=0.0, dev_ratio=0.0)
+    assert said not in all_words(again)
+    assert {label: counts["complete"] for label, counts in again.labels.items()} == {"A": 59, "PLACE": 100}
 
 
 def test_a_label_under_two_names_is_told_of(merging: Merging):
