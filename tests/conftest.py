@@ -50,8 +50,8 @@ SUBPROCESSES = str(ROOT / "tests" / "subprocesses")
 # spaCy looks all packages' entry points through some 200 times a training, a tenth of a small one's time.
 Registry._get_entry_points = cache(Registry._get_entry_points)  # type: ignore[method-assign]
 Registry.get_entry_points = cache(Registry.get_entry_points)  # type: ignore[method-assign]
-# Loading English's 1,347 exceptions takes a tenth of the tests' time. These are those that the tests' texts have; commands in
-# other processes load all.
+# Loading English's 1,347 exceptions takes a tenth of the tests' time. These are those that the tests' texts have;
+# commands in other processes load all.
 ENGLISH, USED = English.Defaults.tokenizer_exceptions, re.compile(r".*(\w\.|n['’]t|'s)")
 English.Defaults.tokenizer_exceptions = {text: ENGLISH[text] for text in ENGLISH if USED.fullmatch(text)}
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (SUBPROCESSES, os.environ.get("PYTHONPATH"))))
