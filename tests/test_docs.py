@@ -231,7 +231,7 @@ def test_exports_and_a_database_are_merged_without_a_declaration(tmp_path):
     assert clone.run("weasel", "run", "all").count("Skipping") == 2
     # As the page declares them, the eight texts with both have PLACE; on the others, "absent" makes it known.
     (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/data.md", "- name: person"), encoding="utf8")
-    clone.run("weasel", "run", "merge")
+    clone.call("merge")
     assert {label: n["complete"] for label, n in merged(tmp_path)["labels"].items()} == {"PERSON": 16, "PLACE": 24}
 
 

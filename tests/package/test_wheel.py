@@ -87,7 +87,11 @@ def bare(tmp_path_factory) -> Path:
 def install(python: Path, *wheels: Path) -> None:
     options = ["--no-index", "--no-deps", "--disable-pip-version-check", "-q"]
     in_bare(python, "-m", "pip", "install", *options, *wheels)
-    in_bare(python, "-m", "pip", "check")  # all that it requires is there
+
+
+def check(python: Path) -> None:
+    """Assert that all that the installed packages require is there."""
+    in_bare(python, "-m", "pip", "check")
 
 
 def assert_same_bits(root: Path, pipeline: str, python: Path, package: str, monkeypatch, capsys) -> list[Any]:
@@ -108,6 +112,7 @@ def assert_same_bits(root: Path, pipeline: str, python: Path, package: str, monk
 def test_an_installed_wheel_predicts_the_same_to_the_bit(trained, bare, tmp_path, monkeypatch, capsys):
     make_package(trained, "cpu", tmp_path / "dist", PackageName("brands", "1.2.0"))
     install(bare, *(tmp_path / "dist").glob("*.whl"))
+    check(bare)
     with pytest.raises(AssertionError, match="No module named 'labelwise'"):
         in_bare(bare, "-c", "import labelwise")
     predictions = assert_same_bits(trained, "cpu", bare, "en_brands", monkeypatch, capsys)
@@ -141,6 +146,7 @@ def test_a_retrained_pipeline_replaces_the_one_that_is_installed(own, tmp_path):
         assert re.fullmatch(code, wheels[1].name)
         install(python, *wheels)
         predictions.append(int(in_bare(python, "-c", FIND)))
+    check(python)
     assert predictions[0] > predictions[1] == 0
 
 
@@ -233,6 +239,7 @@ def test_packaged_pipelines_share_the_recognizer_and_survive_an_uninstall(traine
     python = bare_environment(tmp_path / "venv", "pip", *needed)
     own = build(tmp_path / "source", tmp_path / "wheels")
     install(python, *{wheel.name: wheel for wheel in wheels}.values(), own)
+    check(python)
     module = "spacy_per_label.component"
     write_results(tmp_path, make_docs())
     printed = in_bare(python, "-c", USE_BOTH, tmp_path, tmp_path / "report.html")
@@ -251,6 +258,7 @@ def test_a_transformer_needs_spacy_transformers_too(english_corpus, tiny_bert, t
     assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(wheel)]
     python = bare_environment(tmp_path / "venv", "spacy", "spacy-transformers", "pip")
     install(python, *(tmp_path / "dist").glob("*.whl"))
+    check(python)
     names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+)", content_of(wheel))}
     assert names == {b"spacy", b"spacy-per-label", b"spacy-transformers"}
     assert_same_bits(root, "gpu", python, "en_trf_gpu", monkeypatch, capsys)
@@ -269,6 +277,7 @@ def test_a_small_transformer_needs_no_torch(english_corpus, tiny_bert, tmp_path,
     assert not [path for path in (tmp_path, tiny_bert) if str(path).encode() in content_of(wheel)]
     python = bare_environment(tmp_path / "venv", "spacy", "pip", *packages)
     install(python, *(tmp_path / "dist").glob("*.whl"))
+    check(python)
     names = {*re.findall(rb"(?m)^Requires-Dist: ([\w-]+(?:\[[\w,]+\])?)", content_of(wheel))}
     assert names == {b"spacy", b"spacy-per-label" + extra.encode()}
     assert_same_bits(root, "small", python, "en_brands_small", monkeypatch, capsys)
