@@ -12,12 +12,13 @@ from labelwise.corpus.warnings import name_labels
 def tabulate(comparison: Comparison, on: str = "test") -> list[list[str]]:
     """Return a split's header and rows: labels that differ, then averages; a star marks significance.
 
-    Three revisions or more have a row each, because they don't fit beside each other.
+    Three revisions or more have a row each, because they don't fit beside each other. The column "Test" is for stars.
     """
     split = comparison.dev if on == "dev" else comparison
     if not split:
         return []
-    head, extra = (f"F1 on {on}" if comparison.dev else "F1"), on == "dev"
+    head = f"F1 on {on}" if comparison.dev else "F1"
+    extra = any(change.on_test for row in split.rows().values() for change in row.changes.values())
     baseline, *others = comparison.revisions
     wide = len(others) > 1
     names = ["Label", "Revision", head] if wide else [head, baseline, *others]

@@ -404,7 +404,8 @@ def test_dev_decides_and_test_confirms_or_contradicts(dev, test, message, verdic
     assert (" on label" in last_note) == (message in ("confirmed", "not contradicted"))
     tables = {on: tabulate(comparison, on) for on in ("dev", "test")}
     assert [table[0][0] for table in tables.values()] == ["F1 on dev", "F1 on test"]
-    assert tables["dev"][-2][-1] == message
+    assert [tables[on][0][-1] for on in ("dev", "test")] == ["Test" if message else "Support", "Support"]
+    assert tables["dev"][-2][-1] == (message or "60")
     assert [note for note in notes(comparison) if "gold of" in note] == [
         "dev: 20 texts, gold of branch",
         "test: 20 texts, gold of branch",
