@@ -1,16 +1,17 @@
 """Find files with separate entries that may be one corpus, and files in which a label was introduced later."""
 
 import re
-from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from glob import glob
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.corpus import queries
-from labelwise.corpus.tables import read_columns, read_groups
+from labelwise.corpus.tables import read_groups
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
 from labelwise.datasets.entries import write_entries
@@ -83,25 +84,30 @@ def _late_labels(merged: Merged) -> Iterator[Evidence]:
         for dataset in merged.datasets
         if len(dataset.labels) > 1 and len(dataset.files) == 1 and dataset.files[0].name.endswith(".jsonl")
     }
-    all_lines: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
-    lines: defaultdict[tuple[str, str], array[int]] = defaultdict(lambda: array("I"))
-    columns = ("text", "row", "dataset", "kind", "line", "label", "reason")
-    for group in read_groups(merged.corpus, merged=False, columns=columns) if files else ():
-        rows = queries.where(queries.where(group.rows, "dataset", [*files]), "kind", ["complete"])
-        columns_of_rows = read_columns(rows, "text", "row", "dataset", "line")
-        places = {(text, row): (name, line) for text, row, name, line in columns_of_rows}
-        for name, line in places.values():
-            all_lines[name].append(line)
-        for text, row, label in {*read_columns(queries.where(group.spans, "reason", USED), "text", "row", "label")}:
-            if place := places.get((text, row)):
-                lines[place[0], label].append(place[1])
+    lines = _lines_of(merged, files) if files else {}
     for (name, label), marked in sorted(lines.items()):
-        first, rows = min(marked), len(all_lines[name])
-        before = sum(line < first for line in all_lines[name])
-        others = sum(line < first for (of, other), of_other in lines.items() if of == name for line in of_other)
-        rare = (1 - before / rows) ** len(marked) > MAX_LATE_CHANCE
-        if not rare and before >= MIN_FIRST_ROWS * rows and others >= MIN_SPANS:
-            yield from _cut(files[name], label, first, before, len(marked))
+        first, rows, behind = int(marked.min()), lines[name, ""], len(marked)
+        before = int((rows < first).sum())
+        others = sum((of < first).sum() for (owner, _), of in lines.items() if owner == name) - before
+        rare = (1 - before / len(rows)) ** behind > MAX_LATE_CHANCE
+        if label and not rare and before >= MIN_FIRST_ROWS * len(rows) and others >= MIN_SPANS:
+            yield from _cut(files[name], label, first, before, behind)
+
+
+def _lines_of(merged: Merged, names: Iterable[str]) -> dict[tuple[str, str], np.ndarray]:
+    """Return the lines of rows that have spans of a label, by dataset and label; all rows' by dataset and ""."""
+    lines: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
+    columns = ("text", "row", "dataset", "kind", "line", "label", "reason")
+    for group in read_groups(merged.corpus, merged=False, columns=columns):
+        rows = queries.where(queries.where(group.rows, "dataset", [*names]), "kind", ["complete"])
+        places = rows.select(["text", "row", "dataset", "line"])
+        spans = queries.where(group.spans, "reason", USED).group_by(["text", "row", "label"]).aggregate([])
+        every = places.append_column("label", pa.repeat("", len(places)))
+        for table in (every, places.join(spans, ["text", "row"], join_type="inner", use_threads=False)):
+            listed = table.group_by(["dataset", "label"], use_threads=False).aggregate([("line", "list")])
+            for name, label, of in zip(*(listed[key] for key in ("dataset", "label", "line_list")), strict=True):
+                lines[name.as_py(), label.as_py()].append(of.values.to_numpy())
+    return {key: np.concatenate(parts) for key, parts in lines.items()}
 
 
 def _cut(dataset: DataSet, label: str, line: int, before: int, behind: int) -> list[Evidence]:
