@@ -76,7 +76,11 @@ def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Probl
     """Convert a row of any tool to Prodigy's rows, and to problems."""
     row = rewrite(content)
     if not isinstance(row, dict):
-        yield Problem(line, Reason.MALFORMED, f"a task is an object, not {type(row).__name__}")
+        yield Problem(
+            line,
+            Reason.MALFORMED,
+            f"a task is an object, not {type(row).__name__}{'; decode it: jq -c fromjson' * isinstance(row, str)}",
+        )
         return
     shape = shape_of(row)
     if shape != "prodigy" and is_label_studios(row):
@@ -107,8 +111,8 @@ def rewrite(row: Any) -> Any:
             return {"tokens": [pair[0] for pair in row], "ner_tags": [pair[-1] for pair in row]}
         case {"text": str(), "spans": [[*_], *_] as spans}:
             return row | {"spans": [span if isinstance(span, dict) else _of_list(span) for span in spans]}
-        case {"text": str(), "spans": {**groups}} if len(groups) == 1:  # `Doc.to_json` of spaCy
-            return rewrite(row | {"spans": next(iter(groups.values()))})
+        case {"text": str(), "spans": {**groups}} if len(groups) < 2:  # `Doc.to_json` of spaCy; {} is Lua's list
+            return rewrite(row | {"spans": next(iter(groups.values()), [])})
         case {"text": str(), "spans": [{**first}, *_] as spans} if not has_usual_keys(
             first.get("start"), first.get("label")
         ):
@@ -229,10 +233,7 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
     if shape is None and _is_span(row):
         return "it is a single span: write each text once, with a list of its `spans`"
 
-    def nested(item: tuple[str, Any]) -> tuple[bool, bool]:
-        return bool(PREDICTIONS.search(item[0])), not (isinstance(item[1], list) and all(map(_is_span, item[1])))
-
-    for key, value in sorted(row.items(), key=nested):
+    for key, value in sorted(row.items(), key=lambda item: bool(PREDICTIONS.search(item[0]))):
         read = key in LISTS and isinstance(value, list)
         if key in NO_ANNOTATION or key.startswith("_") or (read and shape is not None):
             continue
@@ -273,7 +274,10 @@ def _are_named(value: Any) -> bool:
 
 def _has_spans(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(isinstance(marks, list) and marks and all(map(_is_place, marks)) for marks in value.values())
+        lists = [marks for marks in value.values() if isinstance(marks, list) and marks]
+        return any(
+            all(_is_span(mark) or (isinstance(mark, list) and _is_place(mark)) for mark in marks) for marks in lists
+        )
     return isinstance(value, list) and bool(value) and (all(map(_is_span, value)) or all(map(_has_spans, value)))
 
 

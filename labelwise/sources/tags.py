@@ -36,8 +36,8 @@ PLAIN = re.compile(r"(?P<prefix>[BIUSLE])-(?P<label>.*)", re.DOTALL)
 MIDDLE = re.compile(r"(?P<prefix>[BIUSLEMW])-(?P<label>.*)", re.DOTALL)
 UNHYPHENATED = re.compile(r"(?P<prefix>[BIUSLEMW])-?(?P<label>)")
 FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
-BELOW = re.compile(r"(?P<prefix>[BIUSLEMW])_(?P<label>.+)")
-BEHIND = re.compile(r"(?P<label>.+)[-_](?P<prefix>[BIUSLEMW])")
+BELOW = re.compile(r"(?P<prefix>[BIUSLEMW])[_:\u2010-\u2015](?P<label>.+)")
+BEHIND = re.compile(r"(?P<label>.+)[-_:\u2010-\u2015](?P<prefix>[BIUSLEMW])")
 LOWER_CASE = re.compile(r"(?P<prefix>[biuslemw])-(?P<label>.+)")
 BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 
@@ -128,9 +128,15 @@ def plain_brackets(tags: Iterable[str]) -> Iterator[str]:
 def tagged_row(
     words: Sequence[str], tags: Sequence[str], meta: dict[str, str] | None = None, scheme: Scheme = BIO
 ) -> ProdigyRow:
-    """Convert tokens and tags to Prodigy's row; the text is the tokens, joined by single spaces, or as Chinese is."""
+    """Convert tokens and tags to Prodigy's row; the text is the tokens, joined by single spaces.
+
+    Without spaces, if most characters are of a script without them, or tokens are characters, spaces among them, which
+    may be empty.
+    """
     text = "".join(words)
-    between = "" if not text.isascii() and 2 * len(UNSPACED.findall(text)) > len(text) else " "
+    characters = not all(map(str.strip, words)) and all(len(word) < 2 for word in words)
+    unspaced = characters or (not text.isascii() and 2 * len(UNSPACED.findall(text)) > len(text))
+    between, words = ("", [word or " " for word in words]) if unspaced else (" ", words)
     starts = [0, *accumulate(len(word) + len(between) for word in words)]
     spans = [
         RawSpan(starts[start], starts[end] - len(between), label) for start, end, label in decode_tags(tags, scheme)

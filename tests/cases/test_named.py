@@ -178,6 +178,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ),
     ("bo.jsonl", jsonl([{"doc_annotation": {}, "token_annotation": {}}]), "these are spaCy's Examples"),
     ("bp.jsonl", jsonl([{"tokens": ["Noa"], "spans": [{"start": 0, "end": 1, "label": "A"}]}]), "spans count `tokens`"),
+    ("bu.jsonl", jsonl([json.dumps({"text": ONE.text})]), "a task is an object, not str; decode it: jq -c fromjson"),
     ("bq.json", json.dumps({"text": {"0": "Noa"}, "spans": {"0": ONE.objects()}}), "its `text` isn't a string"),
     ("br.jsonl", jsonl([{"text": ONE.text, "spans": json.dumps(ONE.objects())}]), "its `spans` aren't a list of spans"),
     ("bs.jsonl", jsonl([{"sentence": ONE.text, "entities": ONE.spans}]), "if `sentence` is the text, name it `text`"),

@@ -107,6 +107,7 @@ FILES: dict[str, str | bytes] = {
     "e.tsv": tagged(lambda n, token, tag: (token, tag)).replace("wrote", "# segment = 2\nwrote"),
     "f.tsv": tagged(lambda n, token, tag: (token, f"{tag[2:]}-{tag[0]}" if tag != "O" else tag)),
     "g.tsv": tagged(lambda n, token, tag: (token, tag.replace("-", "_"))),
+    "i.tsv": tagged(lambda n, token, tag: (token, tag.replace("-", "\u2013"))),
     "w.tsv": tagged(lambda n, token, tag: (token, f"{tag[2:]}_{tag[0]}" if tag != "O" else "-")),
     "h.tsv": tagged(lambda n, token, tag: (token, tag[:2].lower() + tag[2:])),
     "i.conll": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
@@ -184,6 +185,7 @@ FILES: dict[str, str | bytes] = {
         }
         for sentence in sentences()
     ),
+    "b.jsonl": jsonl({"text": sentence.text, "spans": {"": sentence.objects()}} for sentence in sentences()),
     "y.jsonl": jsonl(
         {
             "text": sentence.text,
@@ -454,6 +456,26 @@ def test_texts_of_scripts_without_spaces_have_none_between_tokens(tmp_path: Any,
     [task] = read_items(write(tmp_path / name, content))
     assert isinstance(task, Task)
     assert (task.text, [(span.start, span.end) for span in task.spans]) == ("王明去了2号楼，买3本", [(0, 2)])
+
+
+def test_texts_of_single_characters_are_joined(tmp_path: Any) -> None:
+    """As in Korean files, where a token is a character or a space."""
+    rows = [[(char, "B-PER" if n == 0 else "O") for n, char in enumerate("A saw B & C")]]
+    [task] = read_items(write(tmp_path / "a.tsv", table(rows)))
+    assert isinstance(task, Task)
+    assert (task.text, [(span.start, span.end) for span in task.spans]) == ("A saw B & C", [(0, 1)])
+
+
+def test_a_row_without_spans_is_complete_however_that_is_written(tmp_path: Any) -> None:
+    """Lua and PHP write {} for an empty list; places without labels, such as tokens', aren't spans."""
+    rows: list[dict[str, Any]] = [{"text": one.text, "spans": one.objects()} for one in sentences()]
+    for row in rows[:20]:
+        row["spans"] = {}
+    for row in rows[20:30]:
+        row |= {"spans": [], "sentences": [{"tokens": [{"begin": 0, "end": 3}]}]}
+    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
+    assert outcome.ledger
+    assert (outcome.entities["PER"], outcome.ledger["labels"]["PER"]["complete"]) == (30, 60)
 
 
 @pytest.mark.parametrize("key", ["entity", "surface", "text"])

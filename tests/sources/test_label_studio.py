@@ -77,7 +77,7 @@ NO_OFFSETS = "invalid: labels without offsets in the text"
 TAXONOMY = {"id": "r2", "type": "taxonomy", "value": {**mark(4, 8, "5 mL"), "taxonomy": [["Quantity", "Volume"]]}}
 
 ROWS = [
-    ("oops", ["malformed: a task is an object, not str"]),
+    ("oops", ["malformed: a task is an object, not str; decode it: jq -c fromjson"]),
     (task(" "), ["no text"]),
     (task("never annotated"), ["not annotated: only predictions"]),
     ({"text": "Add", "spans": []}, [("Add", [])]),
