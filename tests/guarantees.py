@@ -81,6 +81,8 @@ GUARANTEES = {
         "The bytes of a merge depend on data and settings alone: not on workers, the order of texts, the time zone, "
         "or an earlier merge."
     ),
+    "unmarked-labels": "If an entry lists labels that only other datasets mark in many of its texts, the merge stops: "
+    "no wrong entry teaches that these texts have none.",
     "moved-splits": (
         "A text moves to another split only if a declaration names that split. All answers join it there, except "
         "those whose own dataset declares another split; these are counted, and the merge warns you."

@@ -72,6 +72,7 @@ def test_what_a_ledger_counts_is_said(merging: Merging):
     assert "left out" not in text
 
 
+@pytest.mark.guarantee("unmarked-labels")
 @pytest.mark.parametrize("entry", [{"labels": ["PLACE", "A"]}, {"labels": ["PLACE"], "absent": ["A"]}])
 @pytest.mark.parametrize(("marked", "stops"), [(9, False), (10, True)])
 def test_a_label_that_only_others_mark_in_a_data_sets_texts_stops_the_merge(merging: Merging, entry, marked, stops):
