@@ -25,6 +25,7 @@ USED = (
 )
 UNUSED = (Reason.MISALIGNED, *SPAN_PROBLEMS)
 OVERLAPPED = (Reason.SAME_SPAN, Reason.NESTED)
+ANSWERED = (Reason.MERGED, Reason.SUPERSEDED)  # rows of accepted texts
 SUPERSEDED = (Reason.SUPERSEDED, Reason.IN_SUPERSEDED)
 
 

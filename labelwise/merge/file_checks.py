@@ -16,7 +16,7 @@ from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
 from labelwise.datasets.entries import write_entries
 from labelwise.merge.check_kinds import MIN_SPANS, Evidence, Kind, Merged, some
-from labelwise.merge.figures import USED
+from labelwise.merge.figures import ANSWERED, USED
 
 MIN_FILES = 5
 MIN_SHARED = 0.5  # average share of all labels in a file: lower if each file is for other labels
@@ -100,6 +100,7 @@ def _lines_of(merged: Merged, names: Iterable[str]) -> dict[tuple[str, str], np.
     columns = ("text", "row", "dataset", "kind", "line", "label", "reason")
     for group in read_groups(merged.corpus, merged=False, columns=columns):
         rows = queries.where(queries.where(group.rows, "dataset", [*names]), "kind", ["complete"])
+        rows = queries.where(rows, "reason", ANSWERED)
         places = rows.select(["text", "row", "dataset", "line"])
         spans = queries.where(group.spans, "reason", USED).group_by(["text", "row", "label"]).aggregate([])
         every = places.append_column("label", pa.repeat("", len(places)))

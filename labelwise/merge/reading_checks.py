@@ -26,7 +26,7 @@ from labelwise.merge.check_kinds import (
     largest_first,
     some,
 )
-from labelwise.merge.figures import ALONE, SUPERSEDED, UNUSED, USED
+from labelwise.merge.figures import ALONE, ANSWERED, SUPERSEDED, UNUSED, USED
 from labelwise.merge.file_checks import FILE_CHECKS
 from labelwise.merge.readings import BEFORE, INSIDE_WORDS, best_readings
 from labelwise.merge.tag_checks import TAG_CHECKS
@@ -220,7 +220,8 @@ def _unmarked_labels(merged: Merged) -> Iterator[Evidence]:
     texts, present = Counter[str](), Counter[tuple[str, str]]()
     columns = ("text", "dataset", "kind", "label", "reason")
     for group in read_groups(merged.corpus, merged=False, columns=columns) if any(unmarked.values()) else ():
-        answered = where(group.rows, "kind", ["complete"]).group_by(["text", "dataset"]).aggregate([])
+        rows = where(where(group.rows, "kind", ["complete"]), "reason", ANSWERED)
+        answered = rows.group_by(["text", "dataset"]).aggregate([])
         marked = where(group.spans, "reason", (*USED, *SUPERSEDED)).group_by(["text", "label"]).aggregate([])
         texts += count(answered, "dataset")
         present += count(answered.join(marked, "text", join_type="inner"), "dataset", "label")

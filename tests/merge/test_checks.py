@@ -79,6 +79,8 @@ def test_a_label_that_only_others_mark_in_a_data_sets_texts_stops_the_merge(merg
     places = [task(f"text {n}", (0, 4), label="PLACE") for n in range(100, 400)]
     merging.add("places", rows=places, **entry)
     merging.add("a", ["A"], rows(range(400), marked=range(100, 100 + marked)))
+    ignored = [task(f"text {n}", answer="ignore") for n in range(100, 400)]
+    merging.add("ignored", ["A"], [*ignored, task("another text")])
     said = (
         "Dataset 'places': its entry lists labels that it never marks, and that others mark in its 300 texts: "
         f"A ({marked})."
