@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from glob import glob
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 import pyarrow as pa
@@ -112,7 +113,7 @@ def _lines_of(merged: Merged, names: Iterable[str]) -> dict[tuple[str, str], np.
 
 
 def _cut(dataset: DataSet, label: str, line: int, before: int, behind: int) -> list[Evidence]:
-    path, rest = Path(dataset.paths[0]), tuple(other for other in dataset.labels if other != label)
+    path, rest = Path(dataset.files[0].name), tuple(other for other in dataset.labels if other != label)
     parts = [(f"{dataset.name}-{n}", str(path.with_stem(f"{path.stem}-{n}"))) for n in (1, 2)]
     entries = write_entries(
         [
@@ -120,8 +121,8 @@ def _cut(dataset: DataSet, label: str, line: int, before: int, behind: int) -> l
             for (name, part), labels in zip(parts, (rest, dataset.labels), strict=True)
         ]
     )
-    (_, one), (_, two) = parts
-    cut = f"head -n {line - 1} {path} > {one}; tail -n +{line} {path} > {two}"
+    file, one, two = map(quote, (str(path), *(part for _, part in parts)))
+    cut = f"head -n {line - 1} {file} > {one}; tail -n +{line} {file} > {two}"
     return [Evidence(before, {"label": label, "behind": behind, "cut": cut, "entries": entries}, dataset=dataset)]
 
 

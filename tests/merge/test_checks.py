@@ -99,7 +99,7 @@ def test_a_label_that_the_first_rows_lack_is_asked_about_and_the_advice_makes_it
         marks = [(5, 5 + len(str(number)), "A")] if number >= late and number % 2 else []
         return task(f"text {number}", (0, 4, "PLACE"), *marks)
 
-    merging.add("two", ["A", "PLACE"], [row(number) for number in range(100)])
+    merging.add("two", ["A", "PLACE"], [row(number) for number in range(100)], path="two*.jsonl")
     ledger = merging.run(test_ratio=0.0, dev_ratio=0.0)
     said = "Dataset 'two': its first 41 rows have no span of 'A', the others 30. Was the label introduced later? "
     assert (said in all_words(ledger)) == asks
