@@ -382,8 +382,8 @@ READING: tuple[Kind, ...] = (
         _unmarked_labels,
         "Dataset {dataset!r}: its entry lists labels that it never marks, and that others mark in its {all:text}: "
         "{labels}.",
-        "Delete those that its annotators weren't shown from `labels` and `absent`: its other texts would teach that "
-        f"they have none. {IF_CORRECT}",
+        "Delete those that its annotators weren't shown from `labels` and `absent`, or brat's annotation.conf: its "
+        f"other texts would teach that they have none. {IF_CORRECT}",
         EXPECTED,
         stops=True,
     ),
