@@ -9,6 +9,7 @@ import hashlib
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -217,8 +218,9 @@ def read_steps(root: Path, pipeline: str) -> Steps:
     return Steps(asked, min(least, most), most, trained)
 
 
+@cache  # compiling the templates takes longer than filling them
 def make_environment() -> Environment:
-    """Create a template environment that escapes all values, and refuses unknown names."""
+    """Create a template environment, once per process, that escapes all values, and refuses unknown names."""
     environment = Environment(
         loader=PackageLoader("labelwise.report"),
         autoescape=True,
