@@ -54,6 +54,7 @@ NO_LETTERS = re.compile("[^a-z]+")
 TAG_ENDS = re.compile(r"[\s,'\"]+")  # between tags in a string
 CONTRADICTION = "it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
 NO_LIST = "aren't a list of spans: write each with start, end and label"
+WRONG = {"`$.text`": "its `text` isn't a string: write each text as a row", "`$.spans`": f"its `spans` {NO_LIST}"}
 NO_OFFSETS = "its labels are about the whole text, without offsets"
 
 
@@ -99,7 +100,7 @@ def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Probl
         try:
             yield Converted(msgspec.convert(row, ProdigyRow), how.offsets)
         except msgspec.ValidationError as error:
-            yield Problem(line, Reason.MALFORMED, str(error))
+            yield Problem(line, Reason.MALFORMED, WRONG.get(str(error).rpartition(" ")[2], str(error)))
 
 
 def rewrite(row: Any) -> Any:
@@ -111,8 +112,8 @@ def rewrite(row: Any) -> Any:
             return {"tokens": [pair[0] for pair in row], "ner_tags": [pair[-1] for pair in row]}
         case {"text": str(), "spans": [[*_], *_] as spans}:
             return row | {"spans": [span if isinstance(span, dict) else _of_list(span) for span in spans]}
-        case {"text": str(), "spans": {**groups}} if len(groups) < 2:  # `Doc.to_json` of spaCy; {} is Lua's list
-            return rewrite(row | {"spans": next(iter(groups.values()), [])})
+        case {"text": str(), "spans": {**groups}} if len(groups) == 1:  # `Doc.to_json` of spaCy
+            return rewrite(row | {"spans": next(iter(groups.values()))})
         case {"text": str(), "spans": [{**first}, *_] as spans} if not has_usual_keys(
             first.get("start"), first.get("label")
         ):
@@ -226,10 +227,8 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
     no_text = "audio_spans" in row or not isinstance(row.get("text"), str)
     if shape in (None, "prodigy") and no_text and (why := name_keys(_keys_of(row))):
         return why
-    if row.get("text") and not isinstance(row["text"], str):
-        return "its `text` isn't a string: write each text as a row"
-    if spans := row.get("spans"):
-        return "" if isinstance(spans, list) else f"its `spans` {NO_LIST}"
+    if row.get("spans"):
+        return ""
     if shape is None and _is_span(row):
         return "it is a single span: write each text once, with a list of its `spans`"
 

@@ -185,7 +185,6 @@ FILES: dict[str, str | bytes] = {
         }
         for sentence in sentences()
     ),
-    "b.jsonl": jsonl({"text": sentence.text, "spans": {"": sentence.objects()}} for sentence in sentences()),
     "y.jsonl": jsonl(
         {
             "text": sentence.text,
@@ -466,12 +465,10 @@ def test_texts_of_single_characters_are_joined(tmp_path: Any) -> None:
     assert (task.text, [(span.start, span.end) for span in task.spans]) == ("A saw B & C", [(0, 1)])
 
 
-def test_a_row_without_spans_is_complete_however_that_is_written(tmp_path: Any) -> None:
-    """Lua and PHP write {} for an empty list; places without labels, such as tokens', aren't spans."""
+def test_places_without_labels_are_no_spans(tmp_path: Any) -> None:
+    """Such as the tokens' of a row without spans."""
     rows: list[dict[str, Any]] = [{"text": one.text, "spans": one.objects()} for one in sentences()]
-    for row in rows[:20]:
-        row["spans"] = {}
-    for row in rows[20:30]:
+    for row in rows[:30]:
         row |= {"spans": [], "sentences": [{"tokens": [{"begin": 0, "end": 3}]}]}
     outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
     assert outcome.ledger

@@ -131,6 +131,8 @@ class Oracle:
             fate, counting = fate_of_row(task, able, self.policies)
             fate = "same answer" if task in present and task not in able else fate
             self.ledger["rows"][fate] += 1
+            if fate == "unknown answer":
+                self.problems[task["name"], task["line"], fate] += 1
             if task in able and task["kind"] == "complete":
                 for label in set(task["labels"]) - set(counting):
                     last, *others = standing_for(task, able, label, self.policies)

@@ -33,7 +33,7 @@ def test_bad_rows_cost_nothing_and_lines_are_counted(tmp_path, end, suffix):
     content = end.join(rows)
     path = write(tmp_path / f"a.jsonl{suffix}", gzip.compress(content) if suffix else content)
     assert texts_of(path) == [
-        *((1, "one"), (2, "bad JSON"), (4, "unsupported format: its `text` isn't a string: write each text as a row")),
+        *((1, "one"), (2, "bad JSON"), (4, "malformed: its `text` isn't a string: write each text as a row")),
         *((5, "no text: its keys are html"), (6, "no text"), (7, "é\r"), (8, "bad JSON"), (9, "bad JSON")),
     ]
 

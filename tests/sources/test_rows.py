@@ -37,7 +37,7 @@ ROWS = [
     ({"text": "Stir"}, ("Stir", [])),
     (
         {"text": "x", "spans": "x"},
-        "unsupported format: its `spans` aren't a list of spans: write each with start, end and label",
+        "malformed: its `spans` aren't a list of spans: write each with start, end and label",
     ),
     # tokens, which are skipped as Prodigy writes them, may be anything
     *(
