@@ -26,7 +26,7 @@ from labelwise.merge.check_kinds import (
     largest_first,
     some,
 )
-from labelwise.merge.figures import ALONE, ANSWERED, SUPERSEDED, UNUSED, USED
+from labelwise.merge.figures import ALONE, ANSWERED, LATER, SUPERSEDED, UNUSED, USED
 from labelwise.merge.file_checks import FILE_CHECKS
 from labelwise.merge.readings import BEFORE, INSIDE_WORDS, best_readings
 from labelwise.merge.tag_checks import TAG_CHECKS
@@ -204,11 +204,12 @@ def _label_after_label(data: Data) -> list[Evidence]:
 
 
 def _replaced_spans(data: Data, stops: bool) -> list[Evidence]:
-    alone, total = data.figures.passes[ALONE], data.figures.labels(*USED).total() + data.figures.replaced.total()
+    passes, total = data.figures.passes, data.figures.labels(*USED).total() + data.figures.replaced.total()
     known = data.dataset.duplicates or data.dataset.name in data.merged.misread or _replaced_labels(data)
-    if alone < MIN_SPANS or known or stops != (2 * alone > total):
+    reason = LATER if not stops and 2 * passes[LATER] > total else ALONE  # corrections replace few spans
+    if passes[reason] < MIN_SPANS or known or stops != (reason == ALONE and 2 * passes[ALONE] > total):
         return []
-    return some(alone, data.figures.sample(ALONE), all=total)
+    return some(passes[reason], data.figures.sample(reason), all=total)
 
 
 def _unmarked_labels(merged: Merged) -> Iterator[Evidence]:

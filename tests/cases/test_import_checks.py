@@ -350,6 +350,10 @@ def test_a_text_twice_with_other_spans_of_the_same_labels_is_warned_of_or_stops(
     assert (outcome.status, "180 of 240 spans" in outcome.said) == (1, True)
     files["prodigy/datasets.yml"] = declared("duplicates: union")
     assert merge_folder(tmp_path / "most", files).status == 0
+    timed = [row | {"_timestamp": n} for n, row in enumerate([*rows, *other], 1)]
+    outcome = merge_rows(tmp_path / "timed", all=timed)
+    assert (outcome.status, "180 of 240 spans are only in rows that a later" in outcome.said) == (0, True)
+    assert "only in rows" not in merge_rows(tmp_path / "timed", declared("duplicates: latest")).said
 
 
 def test_a_later_verdict_on_a_span_loses_no_span(tmp_path: Path) -> None:
