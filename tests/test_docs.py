@@ -91,6 +91,7 @@ def test_readme_shows_what_why_prints_of_the_demo(tmp_path):
     clone = Clone(tmp_path / "clone")
     replace_once(clone.root / "project.yml", " --docs 24 --labels 3", "")
     clone.call("demo", "convert-brat", "merge")
+    assert (clone.root / "corpus/import_checks.json").read_text() == "[]\n"  # the demo has nothing to warn of
     assert block("README.md", "  TEMPERATURE") in clone.call_lines(block("README.md", "python -m scripts.why"))
 
 

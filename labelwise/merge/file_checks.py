@@ -22,7 +22,8 @@ from labelwise.merge.figures import ANSWERED, USED
 MIN_FILES = 5
 MIN_SHARED = 0.5  # average share of all labels in a file: lower if each file is for other labels
 MIN_FIRST_ROWS = 0.1  # share of a file's rows that lack a label which others have
-MAX_LATE_CHANCE = 1e-6  # that all rows with a label are behind them; topics that follow each other aren't chance
+MAX_LATE_CHANCE = 1e-6  # that all rows with a label are behind them
+MAX_SHIFT = 4  # standard deviations of another label's rows among them; more where topics follow each other
 NUMBER = re.compile(r"[0-9]+")
 
 
@@ -79,19 +80,25 @@ def _count(merged: Merged, datasets: Sequence[DataSet]) -> tuple[Counter[str], C
 
 
 def _late_labels(merged: Merged) -> Iterator[Evidence]:
-    """Find labels without a span in a JSONL file's first rows, which have spans of its other labels."""
+    """Find labels without a span in a JSONL file's first rows, where its other labels are as frequent as later."""
     files = {
         dataset.name: dataset
         for dataset in merged.datasets
         if len(dataset.labels) > 1 and len(dataset.files) == 1 and dataset.files[0].name.endswith(".jsonl")
+        if not read_conversion(Path(dataset.declared).parent)
     }
     lines = _lines_of(merged, files) if files else {}
     for (name, label), marked in sorted(lines.items()):
         first, rows, behind = int(marked.min()), lines[name, ""], len(marked)
-        before = int((rows < first).sum())
-        others = sum((of < first).sum() for (owner, _), of in lines.items() if owner == name) - before
-        rare = (1 - before / len(rows)) ** behind > MAX_LATE_CHANCE
-        if label and not rare and before >= MIN_FIRST_ROWS * len(rows) and others >= MIN_SPANS:
+        before, share = int((rows < first).sum()), (rows < first).mean()
+        rare = (1 - share) ** behind > MAX_LATE_CHANCE
+        if not label or rare or share < MIN_FIRST_ROWS:
+            continue
+        others = [
+            ((of < first).sum(), len(of)) for key, of in lines.items() if key[0] == name and key[1] not in ("", label)
+        ]
+        shifts = [abs(n - share * every) / (share * (1 - share) * every) ** 0.5 for n, every in others]
+        if sum(n for n, _ in others) >= MIN_SPANS and max(shifts) < MAX_SHIFT:
             yield from _cut(files[name], label, first, before, behind)
 
 

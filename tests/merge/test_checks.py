@@ -116,6 +116,14 @@ def test_a_label_that_the_first_rows_lack_is_asked_about_and_the_advice_makes_it
     assert {label: counts["complete"] for label, counts in again.labels.items()} == {"A": 59, "PLACE": 100}
 
 
+def test_topics_that_follow_each_other_are_no_late_label(merging: Merging):
+    def row(number: int) -> dict:
+        return task(f"text {number}", (0, 4, "FOOD" if number < 40 else "PLACE"), (5, 5 + len(str(number)), "A"))
+
+    merging.add("topics", ["A", "FOOD", "PLACE"], [row(number) for number in range(100)])
+    assert "introduced later" not in all_words(merging.run())
+
+
 def test_a_label_under_two_names_is_told_of(merging: Merging):
     marked = rows(range(40), marked=range(40))
     merging.add("new", ["B"], [task(row["text"], (0, 4, "B")) for row in marked[:10]])
