@@ -41,6 +41,14 @@ def where(table: pa.Table, column: str, values: Sequence[str]) -> pa.Table:
     return table.filter(pc.is_in(table[column], pa.array(values, pa.string())))
 
 
+def count_labels(rows: pa.Table, spans: pa.Table) -> Counter[tuple[str, str]]:
+    """Count each dataset's texts that have spans of a label, by any dataset; keys are dataset and label."""
+    answered, marked = (
+        table.group_by(["text", column]).aggregate([]) for table, column in ((rows, "dataset"), (spans, "label"))
+    )
+    return count(answered.join(marked, "text", join_type="inner", use_threads=False), "dataset", "label")
+
+
 def find_kept(table: pa.Table, number: str) -> pa.Array:
     """Return the index of the row or span kept instead, by `number`, "row" or "span"; null without."""
     places = pa.array(np.arange(len(table)))

@@ -41,6 +41,8 @@ MAX_LISTED = 6  # names in a sentence
 MAX_TEXTS, MAX_CHARS = 20_000, 2**21  # in the sample of texts
 PUNCTUATION = frozenset(",.;:!?，。；：！？")
 MAX_NAME_TOKENS = 6  # longer spans may be sentences, with their full stop
+IF_CORRECT = "If the data is correct, {add}"
+EXPECTED = "expect_losses: true"
 CONTEXT_CHARS = 20  # on either side of a quoted span
 
 

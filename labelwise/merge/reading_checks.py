@@ -11,11 +11,11 @@ from typing import Any, get_args
 
 from labelwise.annotations import ROW_PROBLEMS, Reason
 from labelwise.base.settings import encode_yaml
-from labelwise.corpus.queries import count, where
-from labelwise.corpus.tables import read_groups
 from labelwise.datasets.convert_brat import Conversion, read_conversion
 from labelwise.datasets.entries import AnyOffsets, write_entries
 from labelwise.merge.check_kinds import (
+    EXPECTED,
+    IF_CORRECT,
     MAX_LISTED,
     MIN_SPANS,
     Data,
@@ -26,8 +26,9 @@ from labelwise.merge.check_kinds import (
     largest_first,
     some,
 )
-from labelwise.merge.figures import ALONE, ANSWERED, LATER, SUPERSEDED, UNUSED, USED
+from labelwise.merge.figures import ALONE, LATER, SUPERSEDED, UNUSED, USED
 from labelwise.merge.file_checks import FILE_CHECKS
+from labelwise.merge.label_checks import LABEL_CHECKS
 from labelwise.merge.readings import BEFORE, INSIDE_WORDS, best_readings
 from labelwise.merge.tag_checks import TAG_CHECKS
 from labelwise.merge.text_checks import TEXT_CHECKS, find_script
@@ -39,7 +40,6 @@ MIN_OFF_TOKENS = 1 / 6  # share of a dataset's spans
 MIN_EMPTY, MIN_EMPTY_SHARE = 5, 1 / 4  # of the annotated documents of a brat corpus
 MIN_REJECTED = 0.2  # share of a dataset's answers
 MIN_COPIES = 0.9  # share of a dataset's answers
-MIN_PRESENT = 0.02  # share of a dataset's texts that have spans of a label in other datasets
 MIN_OTHER_NAME = 0.2  # share of the spans of two labels that may be the same
 MAX_CHANCE = 0.001  # probability that two independent labels share no text
 TAG_PREFIXES = frozenset("BIOSELU")  # the prefixes of tags
@@ -212,28 +212,6 @@ def _replaced_spans(data: Data, stops: bool) -> list[Evidence]:
     return some(passes[reason], data.figures.sample(reason), all=total)
 
 
-def _unmarked_labels(merged: Merged) -> Iterator[Evidence]:
-    """Find labels that a dataset lists and has no span of, though its texts have spans of them in other datasets."""
-    unmarked = {
-        data.name: {*data.labels, *data.absent} - {label for label, _ in merged.figures[data.name].spans}
-        for data in merged.datasets
-    }
-    texts, present = Counter[str](), Counter[tuple[str, str]]()
-    columns = ("text", "dataset", "kind", "label", "reason")
-    for group in read_groups(merged.corpus, merged=False, columns=columns) if any(unmarked.values()) else ():
-        rows = where(where(group.rows, "kind", ["complete"]), "reason", ANSWERED)
-        answered = rows.group_by(["text", "dataset"]).aggregate([])
-        marked = where(group.spans, "reason", (*USED, *SUPERSEDED)).group_by(["text", "label"]).aggregate([])
-        texts += count(answered, "dataset")
-        present += count(answered.join(marked, "text", join_type="inner"), "dataset", "label")
-    for dataset in merged.datasets:
-        all_texts = texts[dataset.name]
-        least = max(MIN_SPANS, MIN_PRESENT * all_texts)
-        labels = {label: n for label in unmarked[dataset.name] if (n := present[dataset.name, label]) >= least}
-        if labels:
-            yield Evidence(max(labels.values()), {"all": all_texts, "labels": largest_first(labels)}, dataset=dataset)
-
-
 def _rejected_single_spans(data: Data) -> list[Evidence]:
     rows, spans = data.figures.rows, data.figures.labels(*{reason for _, reason in data.figures.spans})
     n = data.figures.labels(Reason.IN_REJECTED).total()
@@ -269,11 +247,9 @@ def _folders_of_other_labels(merged: Merged) -> Iterator[Evidence]:
 
 
 UNUSABLE_OF_ALL = "{n:,} of {all:span} can't be used: {reasons}"
-IF_CORRECT = "If the data is correct, {add}"
 TRIED = f"No other reading of the offsets fits better (tried: {DECLARABLE}, unescaped HTML, stripped texts)."
 UNUSABLE = "{n:span has|spans have} unusable offsets"
 RIGHT_COLUMN = f"Correct the column of the tags, or `labels`. {IF_CORRECT}"
-EXPECTED = "expect_losses: true"
 stop = partial(dataset_check, stops=True)
 REPLACED = "{n:,} of {all:span} are only in rows that a later row of the same text replaced"
 IF_BOTH_COUNT = "If both rows count, {add}"
@@ -378,16 +354,7 @@ READING: tuple[Kind, ...] = (
         for name, (reason, remedy, line) in HELPED.items()
     ),
     *(stop(name, partial(_odd_labels, problem=name), *words, RIGHT_COLUMN, EXPECTED) for name, words in ODD.items()),
-    Kind(
-        "unmarked labels",
-        _unmarked_labels,
-        "Dataset {dataset!r}: its entry lists labels that it never marks, and that others mark in its {all:text}: "
-        "{labels}.",
-        "Delete those that its annotators weren't shown from `labels` and `absent`, or brat's annotation.conf: its "
-        f"other texts would teach that they have none. {IF_CORRECT}",
-        EXPECTED,
-        stops=True,
-    ),
+    *LABEL_CHECKS,
     stop(
         "label after label",
         _label_after_label,

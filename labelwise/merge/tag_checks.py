@@ -6,6 +6,8 @@ from collections.abc import Container
 from itertools import chain, islice
 
 from labelwise.merge.check_kinds import (
+    EXPECTED,
+    IF_CORRECT,
     MAX_LISTED,
     MIN_SPANS,
     Data,
@@ -106,33 +108,33 @@ TAG_CHECKS = (
         "tags as labels",
         _tags_as_labels,
         "its labels look like tags of tokens (BIO, BILOU, BMES): {labels}",
-        "Write one span for each entity, with its label alone, or the tokens with their tags (docs/formats.md). If the "
-        "data is correct, {add}",
-        "expect_losses: true",
+        "Write one span for each entity, with its label alone, or the tokens with their tags (docs/formats.md). "
+        f"{IF_CORRECT}",
+        EXPECTED,
         stops=True,
     ),
     dataset_check(
         "punctuated spans",
         _punctuated_spans,
         "{n:,} of {all:span} end with a punctuation mark behind words",
-        "If ends are a token or a character too late, correct them. If the data is correct, {add}",
-        "expect_losses: true",
+        f"If ends are a token or a character too late, correct them. {IF_CORRECT}",
+        EXPECTED,
         stops=True,
     ),
     dataset_check(
         "tags in texts",
         _tags_in_texts,
         "{n:text} without spans {n:~has|have} tags in the text: {tags!r}",
-        "Write the texts without them, with `spans`. If the data is correct, {add}",
-        "expect_losses: true",
+        f"Write the texts without them, with `spans`. {IF_CORRECT}",
+        EXPECTED,
         stops=True,
     ),
     dataset_check(
         "pieces of words",
         _word_pieces,
         "its texts have {n:piece} of words: {pieces!r}",
-        "Write the words in place of the pieces that a tokenizer made. If the data is correct, {add}",
-        "expect_losses: true",
+        f"Write the words in place of the pieces that a tokenizer made. {IF_CORRECT}",
+        EXPECTED,
         stops=True,
     ),
     dataset_check(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.corpus.manifest import is_corpus
+from labelwise.corpus.queries import count_labels
 from labelwise.corpus.tables import read_groups
 from labelwise.evaluate.tables import Tables
 
@@ -71,10 +72,7 @@ def _find_places(corpus: Path, keys: Mapping[str, list[str]]) -> dict[str, list[
     for group in read_groups(corpus, columns=COLUMNS):
         for row in group.rows.filter(pc.is_in(group.rows["text"], texts)).to_pylist():
             rows.setdefault(row["text"], []).append(row)
-        spans = group.spans.group_by(["text", "label"]).aggregate([])
-        found = group.rows.select(["text", "dataset"]).join(spans, "text", join_type="inner", use_threads=False)
-        pairs = found.group_by(["dataset", "label"]).aggregate([]).to_pylist()
-        labels.update((pair["dataset"], pair["label"]) for pair in pairs)
+        labels.update(count_labels(group.rows, group.spans))
     return {
         label: [_choose(rows[key], label, labels) for key in texts_of if key in rows]
         for label, texts_of in keys.items()

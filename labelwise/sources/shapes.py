@@ -231,7 +231,6 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
         return ""
     if shape is None and _is_span(row):
         return "it is a single span: write each text once, with a list of its `spans`"
-
     for key, value in sorted(row.items(), key=lambda item: bool(PREDICTIONS.search(item[0]))):
         read = key in LISTS and isinstance(value, list)
         if key in NO_ANNOTATION or key.startswith("_") or (read and shape is not None):

@@ -1,0 +1,120 @@
+"""Find labels that would teach wrongly that a text has none: their datasets' annotators may not have been asked."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from shlex import quote
+
+import numpy as np
+import pyarrow as pa
+
+from labelwise.corpus import queries
+from labelwise.corpus.tables import read_groups
+from labelwise.datasets.convert_brat import read_conversion
+from labelwise.datasets.declarations import DataSet
+from labelwise.datasets.entries import write_entries
+from labelwise.merge.check_kinds import EXPECTED, IF_CORRECT, MIN_SPANS, Evidence, Kind, Merged, largest_first
+from labelwise.merge.figures import ANSWERED, SUPERSEDED, USED
+
+MIN_PRESENT = 0.02  # share of a dataset's texts that have spans of a label in other datasets
+MIN_FIRST_ROWS = 0.1  # share of a file's rows that lack a label which others have
+MAX_LATE_CHANCE = 1e-6  # that all rows with a label are behind them
+MAX_SHIFT = 4  # standard deviations of another label's rows among them; more where topics follow each other
+
+
+def _unmarked_labels(merged: Merged) -> Iterator[Evidence]:
+    """Find labels that a dataset lists and has no span of, though its texts have spans of them in other datasets."""
+    unmarked = {
+        data.name: {*data.labels, *data.absent} - {label for label, _ in merged.figures[data.name].spans}
+        for data in merged.datasets
+    }
+    texts, present = Counter[str](), Counter[tuple[str, str]]()
+    columns = ("text", "dataset", "kind", "label", "reason")
+    for group in read_groups(merged.corpus, merged=False, columns=columns) if any(unmarked.values()) else ():
+        rows = queries.where(queries.where(group.rows, "kind", ["complete"]), "reason", ANSWERED)
+        texts += Counter(name for name, _ in queries.count(rows, "dataset", "text"))
+        present += queries.count_labels(rows, queries.where(group.spans, "reason", (*USED, *SUPERSEDED)))
+    for dataset in merged.datasets:
+        all_texts = texts[dataset.name]
+        least = max(MIN_SPANS, MIN_PRESENT * all_texts)
+        labels = {label: n for label in unmarked[dataset.name] if (n := present[dataset.name, label]) >= least}
+        if labels:
+            yield Evidence(max(labels.values()), {"all": all_texts, "labels": largest_first(labels)}, dataset=dataset)
+
+
+def _late_labels(merged: Merged) -> Iterator[Evidence]:
+    """Find labels without a span in a JSONL file's first rows, where its other labels are as frequent as later."""
+    files = {
+        dataset.name: dataset
+        for dataset in merged.datasets
+        if len(dataset.labels) > 1 and len(dataset.files) == 1 and dataset.files[0].name.endswith(".jsonl")
+        if not read_conversion(Path(dataset.declared).parent)
+    }
+    lines = _lines_of(merged, files) if files else {}
+    for (name, label), marked in sorted(lines.items()):
+        first, rows, behind = int(marked.min()), lines[name, ""], len(marked)
+        before = int((rows < first).sum())
+        share = before / len(rows)
+        rare = (1 - share) ** behind > MAX_LATE_CHANCE
+        if not label or rare or share < MIN_FIRST_ROWS:
+            continue
+        others = [
+            ((of < first).sum(), len(of)) for key, of in lines.items() if key[0] == name and key[1] not in ("", label)
+        ]
+        shifts = [abs(n - share * every) / (share * (1 - share) * every) ** 0.5 for n, every in others]
+        if sum(n for n, _ in others) >= MIN_SPANS and max(shifts) < MAX_SHIFT:
+            yield from _cut(files[name], label, first, before, behind)
+
+
+def _lines_of(merged: Merged, names: Iterable[str]) -> dict[tuple[str, str], np.ndarray]:
+    """Return the lines of rows that have spans of a label, by dataset and label; all rows' by dataset and ""."""
+    lines: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
+    columns = ("text", "row", "dataset", "kind", "line", "label", "reason")
+    for group in read_groups(merged.corpus, merged=False, columns=columns):
+        rows = queries.where(queries.where(group.rows, "dataset", [*names]), "kind", ["complete"])
+        rows = queries.where(rows, "reason", ANSWERED)
+        places = rows.select(["text", "row", "dataset", "line"])
+        spans = queries.where(group.spans, "reason", USED).group_by(["text", "row", "label"]).aggregate([])
+        every = places.append_column("label", pa.repeat("", len(places)))
+        for table in (every, places.join(spans, ["text", "row"], join_type="inner", use_threads=False)):
+            listed = table.group_by(["dataset", "label"], use_threads=False).aggregate([("line", "list")])
+            for name, label, of in zip(*(listed[key] for key in ("dataset", "label", "line_list")), strict=True):
+                lines[name.as_py(), label.as_py()].append(of.values.to_numpy())
+    return {key: np.concatenate(parts) for key, parts in lines.items()}
+
+
+def _cut(dataset: DataSet, label: str, line: int, before: int, behind: int) -> list[Evidence]:
+    path, rest = Path(dataset.files[0].name), tuple(other for other in dataset.labels if other != label)
+    parts = [(f"{dataset.name}-{n}", str(path.with_stem(f"{path.stem}-{n}"))) for n in (1, 2)]
+    entries = write_entries(
+        [
+            dataset.to_entry(name=name, path=part, labels=labels)
+            for (name, part), labels in zip(parts, (rest, dataset.labels), strict=True)
+        ]
+    )
+    file, one, two = map(quote, (str(path), *(part for _, part in parts)))
+    cut = f"head -n {line - 1} {file} > {one}; tail -n +{line} {file} > {two}"
+    return [Evidence(before, {"label": label, "behind": behind, "cut": cut, "entries": entries}, dataset=dataset)]
+
+
+LABEL_CHECKS = (
+    Kind(
+        "unmarked labels",
+        _unmarked_labels,
+        "Dataset {dataset!r}: its entry lists labels that it never marks, and that others mark in its {all:text}: "
+        "{labels}.",
+        "Delete those that its annotators weren't shown from `labels` and `absent`, or brat's annotation.conf: its "
+        f"other texts would teach that they have none. {IF_CORRECT}",
+        EXPECTED,
+        stops=True,
+    ),
+    Kind(
+        "late label",
+        _late_labels,
+        "Dataset {dataset!r}: its first {n:row has|rows have} no span of {label!r}, the others {behind:,}. Was the "
+        "label introduced later?",
+        "If so, these rows teach that they have none. Cut the file (`{cut}`), take it out of the folder, and replace "
+        "{where} by these",
+        "{entries}",
+    ),
+)
