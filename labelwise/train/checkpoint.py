@@ -21,7 +21,6 @@ from labelwise.base.environment import KERNELS
 from labelwise.base.files import atomic, digest_code, link, remove, sibling
 from labelwise.corpus.record import digest_corpus
 from labelwise.train.config import FittedConfig
-from labelwise.train.config_file import GOALS
 from labelwise.train.gpu import device_name
 from labelwise.train.parameters import copied, find_scalers
 from labelwise.train.training import State, Training
@@ -35,9 +34,7 @@ STATES = ("mom1", "mom2", "averages")  # of thinc's optimizer, arrays by paramet
 
 def digest_training(fitted: FittedConfig) -> str:
     """Digest all that decides a training's steps: config, pretrained weights, corpus, device, packages, code."""
-    config, settings = fitted.config, fitted.settings.copy()
-    for key in GOALS:  # no step depends on them
-        settings.get("labelwise", {}).pop(key, None)
+    config, settings = fitted.config, fitted.settings
     facts = [
         settings.to_str(interpolate=False),
         digest_corpus(config.corpus),

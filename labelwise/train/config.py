@@ -42,7 +42,7 @@ class FittedConfig(NamedTuple):
     """A config, fitted to a corpus.
 
     file (ConfigFile): values as written.
-    settings (Config): values as trained, without interpolation; they differ in keys of FITTED.
+    settings (Config): values as trained, without goals and interpolation; they differ in keys of FITTED.
     goals (dict): goals of the corpus's labels; see `goals`.
     """
 

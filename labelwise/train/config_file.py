@@ -43,7 +43,6 @@ NEEDED = (
     *("training.max_steps", "training.patience", "training.eval_frequency", "training.batcher", "training.optimizer"),
 )
 GOALS = get_args(Figure)
-WHOLE = ("nlp.tokenizer", *(f"labelwise.{key}" for key in GOALS))  # the keys of goals are labels
 QUOTED = re.compile(r"'([\w./@-]+)'")
 PLACE = re.compile(r"^at \w+: ")  # of an alternative among types
 SENTENCE_END = re.compile(r"(?<!\d)\. |\.$")  # numpy writes "982. GiB"
@@ -77,12 +76,14 @@ class LabelwiseBlock(msgspec.Struct, frozen=True):
 class ConfigFile(NamedTuple):
     """A config as written.
 
-    raw (Config): values, without interpolation of variables.
+    raw (Config): values, without interpolation of variables, and without goals by label.
+    goals (dict): labels' goals by figure. As values, spaCy would write them as a block, and cut labels at ":" or "=".
     """
 
     path: Path
     text: str
     raw: Config
+    goals: Mapping[str, Mapping[str, Any]]
 
     def error(self, key: str, problem: str) -> InputError:
         """Return an error that names the line of a key or block, or of its parent block.
@@ -176,11 +177,13 @@ def read_config_file(path: Path) -> ConfigFile:
         number = error.lineno if isinstance(error, NoBlockError) else error.errors[0][0]
         line = text.splitlines()[number - 1].strip()
         raise InputError(f"{path}:{number}: {line!r}: this is neither a [block] nor KEY = VALUE; correct it") from error
-    file = ConfigFile(path, text, Config())
+    file = ConfigFile(path, text, Config(), {})
     check_blocks(file, parser)
     check_variables(file, parser)
     try:
         raw = Config().from_str(text, interpolate=False)
+        block = raw.get("labelwise", {})
+        goals = {key: block.pop(key) for key in GOALS if isinstance(block.get(key), dict)}
         raw.interpolate()
     except InterpolationError as error:
         raise file.error(f"{error.section}.{error.option}", f"{error.message}; correct it") from error
@@ -191,7 +194,7 @@ def read_config_file(path: Path) -> ConfigFile:
         if not has_key(raw, name):
             problem = "this is missing; `python -m spacy init fill-config` writes what a config lacks"
             raise file.error(name, problem)
-    return file._replace(raw=raw)
+    return file._replace(raw=raw, goals=goals)
 
 
 def check_blocks(file: ConfigFile, parser: ConfigParser) -> None:
@@ -240,10 +243,10 @@ def names_of(text: str) -> dict[str, int]:
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """List the values of a config by dotted name; each block of WHOLE is one value."""
+    """List the values of a config by dotted name; the tokenizer's block is one value."""
     values: dict[str, Any] = {}
     for key, value in settings.items():
         name = f"{prefix}{key}"
-        inside = isinstance(value, Mapping) and name not in WHOLE
+        inside = isinstance(value, Mapping) and name != "nlp.tokenizer"
         values |= flatten(value, f"{name}.") if inside else {name: value}
     return values

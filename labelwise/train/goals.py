@@ -13,7 +13,7 @@ from spacy_per_label.operating_point import Goal
 
 
 def read_goals(file: ConfigFile, settings: Config, corpus: Path) -> dict[str, Goal]:
-    """Read the goals of a corpus's labels; a label's own goal overrides the goal for all.
+    """Take the goals of a corpus's labels, on which no step depends; a label's own goal overrides the goal for all.
 
     RAISES (InputError): if a goal isn't a share, a label has two goals or isn't in the corpus, or the recognizer can't
         have goals.
@@ -34,6 +34,8 @@ def read_goals(file: ConfigFile, settings: Config, corpus: Path) -> dict[str, Go
                     f"labelwise.{key}", f"the corpus has no {label!r}, but {', '.join(labels)}; correct it"
                 )
             goals[label] = Goal(key, share)
+    for key in written:
+        settings["labelwise"].pop(key, None)
     return goals
 
 

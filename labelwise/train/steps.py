@@ -8,7 +8,7 @@ import msgspec
 from thinc.api import Config
 
 from labelwise.corpus.manifest import read_manifest
-from labelwise.train.config_file import GOALS, ConfigFile, LabelwiseBlock
+from labelwise.train.config_file import ConfigFile, LabelwiseBlock
 from labelwise.train.training_config import TrainingConfig
 
 # What a batcher counts: words of train or texts. Another batcher's number of batches is unknown.
@@ -22,13 +22,10 @@ BATCHED_BY = {
 def read_block(settings: Config, file: ConfigFile) -> LabelwiseBlock:
     """Read the block `[labelwise]` of a config.
 
-    settings (Config): values, without interpolation, which would cut labels at a colon or an equals sign.
     RAISES (InputError): if a value has another type.
     """
-    written = settings.get("labelwise", {})
-    goals = {key: written[key] for key in GOALS if isinstance(written.get(key), dict)}
     try:
-        return msgspec.convert(settings.interpolate().get("labelwise", {}) | goals, LabelwiseBlock)
+        return msgspec.convert(settings.interpolate().get("labelwise", {}) | file.goals, LabelwiseBlock)
     except msgspec.ValidationError as error:
         problem, _, path = str(error).removesuffix("`").partition(" - at `$.")
         key, _, label = path.partition("[")

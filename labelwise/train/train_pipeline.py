@@ -215,7 +215,7 @@ def finish(training: Training) -> Fitted | None:
     nlp, folder, fitted, goals = training.nlp, training.folder, None, training.state.goals
     config = nlp.config.copy()
     nlp.from_disk(folder, exclude=["vocab"])  # the saved one lacks the words of the texts
-    nlp.config = config  # the saved one may have other goals
+    nlp.config = config  # a checkpoint's may have another path of the curve
     if nlp.config.get("labelwise", {}).get("half_weights"):
         halve(nlp.get_pipe("ner").model, folder / "ner" / "model")  # type: ignore[attr-defined]
     if is_per_label(nlp.config):

@@ -37,7 +37,7 @@ def test_another_goal_takes_no_step_and_ends_with_the_same_bytes(demo_corpus, tm
             assert files_before == files(tmp_path / "fresh")
             assert result.resumed == 60
             saved = Config().from_disk(tmp_path / "kept/model/config.cfg")["labelwise"]
-            assert (saved["recall"], saved["precision"]) == (goals["recall"], goals["precision"])
+            assert not saved.keys() & goals.keys(), "they are the recognizer's, whatever a label is called"
         else:
             first = first if result.resumed else files_before
             assert files_before == first
@@ -69,7 +69,7 @@ def test_another_goal_takes_no_step_and_ends_with_the_same_bytes(demo_corpus, tm
     assert metrics.all_gold.labels["PERSON"].r >= plain.all_gold.labels["PERSON"].r
 
 
-@pytest.mark.parametrize("labels", [["PER:SON", "#PERSON", "rate", "size"], ["PER=SON"]], ids=str)
+@pytest.mark.parametrize("labels", [["PER:SON", "#PERSON", "rate", "size", "PER=SON"]], ids=str)
 def test_a_goal_of_a_label_that_spacy_would_cut_or_that_is_a_keys_name_is_kept(labels, merging):
     """spaCy writes goals as a block, and reads it again: `PER:SON = 0.9` is the key PER there."""
     spans = [(5 * number, 5 * number + 4, label) for number, label in enumerate(labels)]
