@@ -54,7 +54,9 @@ def test_one_baseline_for_each_set_of_labels_finds_all_of_them(corpus):
     assert score > 0.99
 
 
-@pytest.mark.parametrize("method", ["spancat", "ner-missing", "ner", "per-label"])
+@pytest.mark.parametrize(
+    "method", [*(pytest.param(name, marks=pytest.mark.long) for name in ("spancat", "ner-missing", "ner")), "per-label"]
+)
 def test_each_method_is_trained_and_scored(corpus, method, monkeypatch):
     monkeypatch.setattr(f1, "BATCHES", f1.BATCHES[1:])
     annotated = "labels" if method == "ner-missing" else "all"
