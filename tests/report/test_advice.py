@@ -72,6 +72,8 @@ def advice_on(
         (mistakes(right=60, label=6, boundaries=53), {}, "agree on A / B"),
         (mistakes(right=60, label=6, boundaries=55), {}, LOOK),
         (mistakes(right=60, label=2, boundaries=3), {}, TEST),
+        (mistakes(right=80, boundaries=20), {}, TEST),  # F1 is the goal, 0.8
+        (mistakes(right=80, boundaries=21), {}, LOOK),
         # Where the check finds a quarter of wrong boundaries, they are a question of policy.
         (mistakes(right=60, boundaries=40, unseen=39), {"wrong boundaries": 10}, "agree on its span boundaries"),
         (mistakes(right=60, boundaries=40, unseen=39), {"wrong boundaries": 9}, MORE),

@@ -16,9 +16,11 @@ from labelwise.corpus.pipeline import make_nlp
 from labelwise.corpus.tokenizer import read_tokenizer
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.scores import Metrics
+from labelwise.evaluate.tables import Tables
 from labelwise.report.mistakes import KINDS
 from labelwise.report.page import Baseline, hash_of, write_report
 from labelwise.report.review_queue import draw
+from labelwise.report.unanswered import find_unanswered
 from scripts.report import report_cli
 from tests.conftest import ROOT, call, save_ruler, task, write_jsonl
 from tests.evaluate.test_scoring import keyed
@@ -299,6 +301,20 @@ def test_after_a_fix_the_page_says_what_it_was_worth(own):
     assert "+0.200" in Page(html).text("labels")
     assert "reviewed case" not in render(own, "cpu", baseline=Baseline("main", before))
     assert "since HEAD" not in render(own, "cpu")
+
+
+def test_the_page_names_the_test_texts_whose_predictions_cannot_be_scored(tmp_path):
+    docs, dev = make_docs(), make_docs()[:5]
+    for doc in [*docs[:8], *dev]:
+        doc.gold = [span for span in doc.gold if span[2] != "PERSON"]
+        doc.uncovered = {"PERSON": "partial" if doc.key < f"{4:032x}" else "none"}
+    write_results(tmp_path, docs, dev=dev)
+    unscored = sum(span[2] == "PERSON" for doc in docs[:8] for span in doc.predicted)
+    texts = sum(any(span[2] == "PERSON" for span in doc.predicted) for doc in docs[:8])
+    said = f"{unscored} predictions in {texts} test texts can't be scored: these aren't fully annotated for PERSON"
+    assert said in Page(render(tmp_path, "cpu")).text("trust").replace("’", "'")
+    tables = Tables.of(tmp_path / "training/cpu")._replace(split="test")
+    assert find_unanswered(tables, tmp_path / "corpus").texts == {"PERSON": 8}
 
 
 @pytest.mark.parametrize("cases", [29, 30])
