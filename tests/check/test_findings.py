@@ -107,6 +107,12 @@ def test_a_prediction_counts_where_the_forms_say_nothing(spans, unknown, thinks,
     assert summary(corrections) == expected
 
 
+def test_a_pipeline_says_nothing_of_a_label_that_it_was_not_taught(tmp_path):
+    log_p = prediction(3)._log_p[:, :1]  # of A alone
+    text = ("one two three", [(1, 2, "B")], {})
+    assert find_in(tmp_path, text, prediction=OutOfFold(log_p, decode(log_p, [3])[0], [0])) == []
+
+
 def test_another_label_is_as_sure_as_the_half_that_is_less_sure(tmp_path):
     spans = [(1, 2, "A")]
     (wrong,) = find_in(tmp_path, ("one owl", spans, {}), prediction=prediction(2))
