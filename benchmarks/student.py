@@ -20,7 +20,6 @@ from benchmarks.public import merge
 from labelwise.base.text import text_key
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import find_partitions
-from labelwise.corpus.texts import key_of
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import read_settings
@@ -49,7 +48,7 @@ def divide(corpus: Path, texts: int, folder: Path) -> Path:
     """
     folder.mkdir(parents=True)
     whole = merge(corpus, "all", folder)
-    keys = [key_of(doc) for file in find_partitions(whole / "train") for doc in read_stored_docs(file)]
+    keys = [doc.key for file in find_partitions(whole / "train") for doc in read_stored_docs(file)]
     others = {*keys[texts:]}
     tasks = [json.loads(line) for line in (folder / "train.jsonl").read_text(encoding="utf8").splitlines()]
     gold = [task for task in tasks if text_key(task["text"]).hex() not in others]

@@ -40,7 +40,6 @@ from labelwise.check.findings import OutOfFold
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import find_partitions
 from labelwise.corpus.pipeline import load_pipeline
-from labelwise.corpus.texts import key_of
 from labelwise.train import reader
 from labelwise.train.train_pipeline import train_pipeline
 from labelwise.train.training_config import TrainingConfig, default_config
@@ -195,7 +194,7 @@ def run_seed(corpus: Path, folder: Path, seed: int, arms: Sequence[str]) -> Iter
     _, ner = find_recognizer(nlp)
     stored = [doc for partition in find_partitions(merged / "train") for doc in read_stored_docs(partition)]
     learned = learned_spans(stored, ner.labels, range(len(ner.labels)))
-    texts_of = {(key_of(doc), start, end, label): doc.text[start:end] for _, doc, start, end, label in learned}
+    texts_of = {(doc.key, start, end, label): doc.text[start:end] for _, doc, start, end, label in learned}
     every = [*texts_of]
     groups = choose(nlp, json.loads(texts.read_bytes()), Counter(label for *_, label in every), seed)
 

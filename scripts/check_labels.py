@@ -21,8 +21,7 @@ def check_labels_cli(
     corpus: Annotated[Path, typer.Argument(help="Folder of the merged corpus")],
     out: Annotated[Path, Option(help="Folder for the findings")],
     config: Annotated[
-        Path | None,
-        Option(help="spaCy config of the pipelines to train; without one, only words are counted"),
+        Path | None, Option(help="spaCy config of the pipelines to train; without one, only words are counted")
     ] = None,
     project: Annotated[Path | None, Option(help="YAML file with a section `check`")] = None,
     seed: Annotated[int, Option(help="Random seed")] = 0,

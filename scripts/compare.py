@@ -8,11 +8,11 @@ import msgspec
 import typer
 
 from labelwise.base.console import msg, print_table, run, user_errors
-from labelwise.base.text import counted
+from labelwise.base.text import counted, encode_json
 from labelwise.compare.asked import describe_asked
 from labelwise.compare.changed_spans import changed_spans
 from labelwise.compare.comparison import compare
-from labelwise.compare.print_comparison import find_spans, notes, tabulate, tabulate_spans
+from labelwise.compare.print_comparison import find_spans, notes, tabulate
 from labelwise.compare.revisions import WORKSPACE, read_revision
 from labelwise.evaluate.undertrained import train_longer
 
@@ -49,14 +49,13 @@ def compare_cli(
         changed = find_spans(every, find)
     if format == "json":
         content = msgspec.to_builtins(comparison) | ({"spans": [one._asdict() for one in changed]} if spans else {})
-        print(msgspec.json.format(msgspec.json.encode(content)).decode())
+        print(encode_json(content).decode(), end="")
     else:
         for on in ("dev", "test"):
             if table := tabulate(comparison, on):
                 print_table(table[0], table[1:])
         if spans:
-            header, *rows = tabulate_spans(changed)
-            print_table(header, rows, whole="Text")
+            print_table(["Change", "Mistake", "Label", "Words", "Text"], [span[:5] for span in changed], whole="Text")
             some = f"{len(changed):,} of " if find else ""
             some += f"{counted(len(every), 'error')} that only one of {names[0]} and {names[-1]} makes"
             msg.info(some)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from labelwise.base.console import figure, msg, progress, run, user_errors
-from labelwise.base.text import counted
+from labelwise.base.console import msg, progress, run, user_errors
+from labelwise.base.text import counted, figure
 from labelwise.base.workers import choose_workers
 from labelwise.corpus.pipeline import gpu_of
 from labelwise.corpus.warnings import warnings_about_excluded_labels

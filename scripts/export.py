@@ -27,8 +27,7 @@ def export_cli(
     format: Annotated[ExportFormat, typer.Option(help="The tool's format; `texts` has no spans")] = "brat",
     splits: Annotated[str, typer.Option(help="Splits of the corpus, separated by commas")] = "train,dev,test",
     dropped: Annotated[
-        bool,
-        typer.Option("--dropped", help="Only dropped spans, each with the kept one; format prodigy"),
+        bool, typer.Option("--dropped", help="Only dropped spans, each with the kept one; format prodigy")
     ] = False,
     disagreements: Annotated[
         bool, typer.Option("--disagreements", help="Only disagreements between annotators; format prodigy")

@@ -15,8 +15,7 @@ FOLDER = Path("assets") / "decisions"
 
 def import_decisions_cli(
     file: Annotated[
-        Path,
-        typer.Argument(help="decisions.jsonl, saved by a report's page, for example in your downloads"),
+        Path, typer.Argument(help="decisions.jsonl, saved by a report's page, for example in your downloads")
     ],
     project_root: Annotated[Path, typer.Option(help="Folder of the project")] = Path(),
 ) -> None:

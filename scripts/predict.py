@@ -21,8 +21,7 @@ def predict_cli(
     pipeline: Annotated[str, typer.Argument(help="Name of a trained pipeline, such as cpu; or its folder")],
     inputs: Annotated[list[Path], typer.Argument(help="Folders, or .txt, .jsonl or .jsonl.gz files")],
     out: Annotated[
-        Path,
-        Option(help="JSONL file, such as raw.jsonl; or a folder, with a file for each input, to stop and resume"),
+        Path, Option(help="JSONL file, such as raw.jsonl; or a folder, with a file for each input, to stop and resume")
     ],
     gpu_id: Annotated[int | None, Option(help="Number of the GPU; -1 for the CPU; default: the config's")] = None,
     workers: Annotated[int, Option(help="Processes that predict, on the CPU")] = 1,

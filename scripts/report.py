@@ -34,12 +34,7 @@ def report_cli(
         section = read_section(project if project.is_file() else None, "report", ReportSection)
         baseline = read_baseline(section.baseline, pipeline, root)
         advice = write_report(
-            root,
-            pipeline,
-            out,
-            baseline=baseline,
-            target_f1=section.target_f1,
-            annotators=section.annotators,
+            root, pipeline, out, baseline=baseline, target_f1=section.target_f1, annotators=section.annotators
         )
     print_warnings(advice.warnings)
     msg.info(f"F1 {advice.f}. {advice.verdict}. {advice.why[:1].upper()}{advice.why[1:]}")

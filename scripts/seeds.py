@@ -4,15 +4,15 @@ import hashlib
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import pyarrow as pa
 import typer
 from pyarrow import parquet
 from spacy.util import load_config
 
-from labelwise.base.console import figure, msg, print_table, progress, run, user_errors
+from labelwise.base.console import msg, print_table, progress, run, user_errors
 from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic, digest_folder, remove, sibling
+from labelwise.base.text import encode_json, figure
 from labelwise.base.workers import choose_workers
 from labelwise.compare.comparison import count_against
 from labelwise.compare.seeds import Seeds, digest_inputs, make_table, score_seeds
@@ -78,7 +78,7 @@ def seeds_cli(
             every = pa.concat_tables(counts).unify_dictionaries()
             parquet.write_table(every, table_file)
             made = Seeds(inputs, hashlib.sha256(table_file.read_bytes()).hexdigest(), **score_seeds(every, labels))
-            scores_file.write_bytes(msgspec.json.format(msgspec.json.encode(made)) + b"\n")
+            scores_file.write_bytes(encode_json(made))
             remove(folder)
     rows = [
         [split, seed, figure(f), figure(made.macro[split][seed])]

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
-from labelwise.base.console import figure, msg, print_table, progress, run, user_errors
+from labelwise.base.console import msg, print_table, progress, run, user_errors
 from labelwise.base.files import atomic, remove, sibling
-from labelwise.base.text import counted
+from labelwise.base.text import counted, encode_json, figure
 from labelwise.base.workers import choose_workers
 from labelwise.compare.train_curve import ALL, HALF, measure_curve
 from labelwise.corpus.manifest import read_manifest
@@ -35,12 +34,7 @@ def train_curve_cli(
     corpus, out = corpus or corpus_of(config), Path("metrics/train_curve.json")
     with user_errors("No curve was measured"):
         on_all = TrainingConfig(
-            config,
-            corpus,
-            seed=seed,
-            max_steps=max_steps,
-            workers=choose_workers(workers),
-            resume=True,
+            config, corpus, seed=seed, max_steps=max_steps, workers=choose_workers(workers), resume=True
         )
         every = count_train(corpus, fit_config(on_all).settings)
         texts = {HALF: every // 2, "a quarter": every // 4, ALL: every}
@@ -59,7 +53,7 @@ def train_curve_cli(
                 )
             digest = evaluation.metrics.pipeline_digest
             curve = measure_curve(predicted, texts, read_manifest(corpus).labels, digest)
-            path.write_bytes(msgspec.json.format(msgspec.json.encode(curve)) + b"\n")
+            path.write_bytes(encode_json(curve))
             remove(folder)
     rows = sorted((texts[share], share, figure(f)) for share, f in curve.micro.f.items())
     print_table(["Of train", "Texts", "F1 on dev"], [[share, f"{n:,}", f] for n, share, f in rows])

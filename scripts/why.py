@@ -18,8 +18,7 @@ from labelwise.merge.checks import print_checks
 from labelwise.why.account import without_names
 from labelwise.why.find import find, find_shown, find_texts
 from labelwise.why.predicted import explain
-from labelwise.why.problems import find_problems
-from labelwise.why.tell import tell, tell_predicted
+from labelwise.why.tell import tell, tell_predicted, tell_problems
 
 MAX_TEXTS = 20  # shown texts
 DATASETS = ("corpus/tasks", "assets/prodigy", "assets/demo/prodigy")  # as in project.yml
@@ -81,7 +80,7 @@ def why_cli(
             return
         if problems:
             listed = 0
-            for line in find_problems(corpus):
+            for line in tell_problems(corpus):
                 typer.echo(line)
                 listed += 1
             msg.good(counted(listed, "row or span", "rows or spans"))

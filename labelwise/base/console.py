@@ -130,11 +130,6 @@ def user_errors(title: str) -> Iterator[None]:
         raise typer.Exit(130) from interrupt
 
 
-def figure(value: float | None, form: str = ".3f") -> str:
-    """Format a score; empty for None."""
-    return "" if value is None else format(value, form)
-
-
 def print_counts(title: str, counts: Mapping[str, int]) -> None:
     """Print nonzero counts, the largest first: as a table, or in one line if they are few."""
     rows = [(name, f"{n:,}") for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n]

@@ -13,7 +13,10 @@ from typing import Any, Literal, TypeGuard, TypeVar
 
 import msgspec
 
+from labelwise.base.errors import InputError
+
 SpanKey = tuple[int, int, str]  # start and end, label
+Kind = TypeVar("Kind")
 Ranged = TypeVar("Ranged", bound=tuple[Any, ...])  # start and end come first
 State = Literal["partial", "none"]  # of a label that a text isn't complete for
 # msgspec's errors for JSON: other exceptions for bytes that aren't UTF-8, and for deep nesting.
@@ -100,9 +103,21 @@ def counter_field() -> Any:
     return msgspec.field(default_factory=Counter)
 
 
-def decode_counter(kind: type[Counter[str]], value: dict[str, int]) -> Counter[str]:
-    """Convert msgspec's map back to a Counter, as a `dec_hook`."""
-    return kind(value)
+def encode_json(content: Any, indent: int = 2) -> bytes:
+    """Encode JSON, indented, with a line end behind it."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=indent) + b"\n"
+
+
+def decode_json(content: bytes, kind: type[Kind], problem: str, remedy: str) -> Kind:
+    """Decode JSON, and maps to Counters where `kind` has those.
+
+    problem (str): for the error: the file, and what it isn't.
+    RAISES (InputError): if the content isn't JSON, or has another form.
+    """
+    try:
+        return msgspec.json.decode(content, type=kind, dec_hook=lambda custom, value: custom(value))
+    except DECODE_ERRORS as error:
+        raise InputError(f"{problem} ({error}); {remedy}") from error
 
 
 def times(count: int) -> str:
@@ -130,6 +145,15 @@ def name_counts(counts: Counter[Any], most: int | None = None) -> str:
     'PER (1,200), LOC (3)'
     """
     return ", ".join(f"{name} ({n:,})" for name, n in counts.most_common(most))
+
+
+def figure(value: float | None, form: str = ".3f", none: str = "") -> str:
+    """Format a score; `none` for None.
+
+    >>> figure(0.76923), figure(0.5, "+.2f"), figure(None, none="–")
+    ('0.769', '+0.50', '–')
+    """
+    return none if value is None else format(value, form)
 
 
 def place(file: str, line: int) -> str:

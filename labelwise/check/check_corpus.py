@@ -77,7 +77,7 @@ def count_corpus(
     forms, spans = SurfaceForms(labels), Counter[str]()
     inconsistencies = Inconsistencies(forms)
     for doc in progress(read_checked(corpus, *LEARNED), "count spans", total):
-        forms.look_for(doc.stored, forms.spans(doc.stored))
+        forms.look_for(doc.stored)
         forms.mark(doc.stored)
         spans.update(label for _, _, label, _ in doc.stored.annotation.gold)
     for doc in progress(read_checked(corpus, *LEARNED), "count words", total):

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from labelwise.base.parallel import Progress, no_progress
-from labelwise.base.text import SpanKey, sentence_around, text_key, times
+from labelwise.base.text import SpanKey, sentence_around, times
 from labelwise.check.findings import CheckedDoc, Correction, Kind, Place
 from labelwise.corpus.answers import AnswerPlace, read_answers
 
@@ -88,7 +88,7 @@ def finding_of(doc: CheckedDoc, correction: Correction, labels: Sequence[str], *
         better=better if proposed else "",
         split=doc.split,
         doc=doc.stored.annotation.doc,
-        key=text_key(text).hex(),
+        key=doc.stored.key,
         before=text[first:start],
         after=text[end:last],
         why=why or say_why(correction, surface, label, better, (proposed or here)[2]),

@@ -21,8 +21,8 @@ from labelwise.base.files import remove, sibling
 from labelwise.base.jobs import scheduler_address
 from labelwise.base.parallel import Progress, check_workers, open_workers
 from labelwise.check.findings import CheckedDoc, OutOfFold
-from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import Split, partitions_of
+from labelwise.corpus.docbin_reader import read_docs
+from labelwise.corpus.manifest import Split
 from labelwise.corpus.pipeline import load_pipeline, predict_batches
 from labelwise.corpus.record import LEARNED
 from labelwise.train.reader import fold_of
@@ -85,10 +85,9 @@ def fold_recipes(folds: Folds) -> list[TrainingConfig]:
 def read_checked(corpus: Path, *splits: Split, fold: int = 0, folds: int = 1) -> Iterator[CheckedDoc]:
     """Read the texts of splits; of train, only one fold."""
     for split in splits:
-        for file in partitions_of(corpus, split):
-            for doc in read_stored_docs(file):
-                if len(doc) and (split != "train" or fold_of(doc.text, folds) == fold):
-                    yield CheckedDoc(split, doc)
+        for doc in read_docs(corpus, split):
+            if len(doc) and (split != "train" or fold_of(doc.text, folds) == fold):
+                yield CheckedDoc(split, doc)
 
 
 def add_predictions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[str]) -> Iterator[CheckedDoc]:

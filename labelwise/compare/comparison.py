@@ -45,6 +45,10 @@ class Change(msgspec.Struct):
     significant: bool = False
     on_test: Literal["", "confirmed", "not contradicted", "contradicted"] = ""
 
+    def has_star(self, sign: int) -> bool:
+        """Return whether the difference is significant and has a sign."""
+        return self.significant and sign * (self.difference or 0) > 0
+
 
 class ComparedScores(msgspec.Struct):
     """A label, or an average.

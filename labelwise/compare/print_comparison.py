@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from labelwise.base.console import figure
-from labelwise.base.text import counted
+from labelwise.base.text import counted, figure
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.comparison import Change, ComparedSplit, Comparison
 from labelwise.corpus.warnings import name_labels
@@ -47,11 +46,6 @@ def find_spans(spans: Sequence[ChangedSpan], words: str) -> list[ChangedSpan]:
     return [span for span in spans if all(word in " ".join(span).lower() for word in words.lower().split())]
 
 
-def tabulate_spans(spans: Sequence[ChangedSpan]) -> list[list[str]]:
-    """Return header and rows of fixed and new errors."""
-    return [["Change", "Mistake", "Label", "Words", "Text"], *([*map(str, span[:4]), span.text] for span in spans)]
-
-
 def notes(comparison: Comparison) -> list[str]:
     """Explain the figures."""
     lines = []
@@ -89,7 +83,7 @@ def describe_verdict(comparison: Comparison, name: str) -> str:
     """Say in a sentence whether a revision is better than the baseline, and on which labels."""
     split, baseline = comparison.dev or comparison, comparison.revisions[0]
     every, on = split.micro.changes[name], "dev" if comparison.dev else "test"
-    verdict = "better" if is_star(every, 1) else "worse" if is_star(every, -1) else "no significant difference"
+    verdict = "better" if every.has_star(1) else "worse" if every.has_star(-1) else "no significant difference"
     if every.on_test == "contradicted":
         verdict = f"{verdict} on dev, but {'worse' if verdict == 'better' else 'better'} on test"
     if name in comparison.unsure:
@@ -98,15 +92,10 @@ def describe_verdict(comparison: Comparison, name: str) -> str:
     parts = [f"{name}: {verdict}. F1 on {on} went from {f} ({', '.join(filter(None, _change(every)))})"]
     parts += [f"test: {every.on_test}"] if every.on_test else []
     for word, sign in (("better", 1), ("worse", -1)):
-        starred = [label for label, row in split.labels.items() if is_star(row.changes[name], sign)]
+        starred = [label for label, row in split.labels.items() if row.changes[name].has_star(sign)]
         if labels := [label for label in starred if split.labels[label].changes[name].on_test != "contradicted"]:
             parts.append(f"{word} on {name_labels(labels)}")
     return "; ".join(parts)
-
-
-def is_star(change: Change, sign: int) -> bool:
-    """Return whether a difference is significant and has a sign."""
-    return change.significant and sign * (change.difference or 0) > 0
 
 
 def _change(change: Change) -> list[str]:

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from labelwise.base.text import DECODE_ERRORS
 from labelwise.evaluate.resampling import f_scores
 from labelwise.evaluate.scores import Score
-from labelwise.evaluate.scoring import numbers
 
 NAME = pa.dictionary(pa.int32(), pa.string())
 COUNTS = ("right", "predicted", "gold")
@@ -53,7 +53,10 @@ def make_table(split: str, seed: int, labels: Sequence[str], texts: Iterable[tup
 
 def read_counts(table: pa.Table, column: str, values: Sequence[str], labels: Sequence[str]) -> np.ndarray:
     """Sum the counts of rows by values of a column, shape (values, trainings, labels, 3)."""
-    value, label = numbers(table[column], values), numbers(table["label"], labels)
+    value, label = (
+        pc.index_in(table[name].cast(pa.string()), pa.array(wanted, pa.string())).fill_null(-1).to_numpy()
+        for name, wanted in ((column, values), ("label", labels))
+    )
     seeds, training = np.unique(table["seed"], return_inverse=True)
     known = (value >= 0) & (label >= 0)
     counts = np.zeros((len(values), len(seeds), len(labels), len(COUNTS)), int)

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 
 from labelwise.base.conflicts import check_written
-from labelwise.base.errors import InputError
-from labelwise.base.text import DECODE_ERRORS
+from labelwise.base.text import decode_json
 from labelwise.compare.comparison import Change, ComparedScores, count_against, score_counts
 from labelwise.evaluate.resampling import sum_by_unit
 from labelwise.evaluate.tables import Tables
@@ -30,11 +29,8 @@ class TrainCurve(msgspec.Struct, kw_only=True):
 
     def gains(self) -> list[tuple[str, Change]]:
         """List the labels with an interval above 0, the largest gain first."""
-        sure = [(label, row.changes[ALL]) for label, row in self.labels.items() if row.changes[ALL].significant]
-        return sorted(
-            (item for item in sure if (item[1].difference or 0) > 0),
-            key=lambda item: (-(item[1].difference or 0), item[0]),
-        )
+        gains = [(label, row.changes[ALL]) for label, row in self.labels.items() if row.changes[ALL].has_star(1)]
+        return sorted(gains, key=lambda item: (-(item[1].difference or 0), item[0]))
 
     def describe(self) -> str:
         """Describe the expected gain from doubling the texts."""
@@ -76,8 +72,5 @@ def read_train_curve(path: Path, pipeline_digest: str) -> TrainCurve | None:
     if not path.is_file():
         return None
     check_written(path.read_bytes(), f"{path}", path.parents[1])
-    try:
-        curve = msgspec.json.decode(path.read_bytes(), type=TrainCurve)
-    except DECODE_ERRORS as error:
-        raise InputError(f"{path}: not a learning curve ({error}); run train-curve again") from error
+    curve = decode_json(path.read_bytes(), TrainCurve, f"{path}: not a learning curve", "run train-curve again")
     return curve if curve.pipeline_digest == pipeline_digest else None

@@ -7,7 +7,7 @@ single Docs, a memory zone frees them.
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
 from labelwise.base.errors import InputError
+from labelwise.base.text import text_key
 from labelwise.corpus.annotation import GOLD, INCORRECT, Annotation, SpanKey, annotate, decode_annotation, not_merged
-from labelwise.corpus.manifest import Partition, find_partition, read_partition
+from labelwise.corpus.manifest import Partition, find_partition, partitions_of, read_partition
 
 MISSING, INSIDE, OUTSIDE, BEGIN = 0, 1, 2, 3  # spaCy's ENT_IOB
 SPAN = struct.Struct(">QQQllll")  # id, knowledge base id, label, start and end in tokens and in characters
@@ -63,6 +64,11 @@ class StoredDoc:
         """Return the text."""
         pairs = zip(self.words.tolist(), self.spaces.tolist(), strict=True)
         return "".join(self.strings[word] + (" " if space else "") for word, space in pairs)
+
+    @property
+    def key(self) -> str:
+        """Return the text's key, in hexadecimal."""
+        return text_key(self.text).hex()
 
     def offsets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return start and end of each token, in characters."""
@@ -113,6 +119,12 @@ def read_stored_docs(partition: Partition | Path) -> Iterator[StoredDoc]:
         yield from _decode_docs(decode(content))
     except DAMAGES as error:
         raise InputError(f"{partition.file}: not a .spacy file with entities ({error}); run the merge again") from error
+
+
+def read_docs(corpus: Path, *splits: str, stopped: bool = False) -> Iterator[StoredDoc]:
+    """Iterate over the texts of splits, in order; see `manifest.partitions_of`."""
+    partitions = [file for split in splits for file in partitions_of(corpus, split, stopped=stopped)]
+    return chain.from_iterable(map(read_stored_docs, partitions))
 
 
 DAMAGES = (LookupError, TypeError, ValueError)  # the errors of a damaged `.spacy` file

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from labelwise.base.errors import InputError
-from labelwise.base.text import DECODE_ERRORS
+from labelwise.base.text import DECODE_ERRORS, encode_json
 
 IMPORT_CHECKS = "import_checks.json"
 EMPTY_TRAIN, EMPTY_SPLIT = "empty train", "empty split"
@@ -40,7 +40,7 @@ class ImportCheck(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 def write_checks(corpus: Path, checks: Iterable[ImportCheck]) -> None:
     """Write findings of import checks, without quotes and paths: equal data and settings give equal bytes."""
     stored = [msgspec.structs.replace(check, sample=[], where="") for check in checks]
-    (corpus / IMPORT_CHECKS).write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=1) + b"\n")
+    (corpus / IMPORT_CHECKS).write_bytes(encode_json(stored, indent=1))
 
 
 def read_checks(corpus: Path) -> list[ImportCheck]:

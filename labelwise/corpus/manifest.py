@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from labelwise.base.errors import InputError
-from labelwise.base.text import DECODE_ERRORS
+from labelwise.base.text import decode_json, encode_json
 
 MANIFEST = "manifest.json"
 TABLES = ("texts.parquet", "rows.parquet", "spans.parquet")  # the account of a merge; see `tables`
@@ -78,7 +78,7 @@ class Partition(NamedTuple):
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest of a corpus."""
-    (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+    (folder / MANIFEST).write_bytes(encode_json(manifest, indent=1))
 
 
 def read_manifest(corpus: Path, *, stopped: bool = False) -> Manifest:
@@ -88,13 +88,11 @@ def read_manifest(corpus: Path, *, stopped: bool = False) -> Manifest:
     RAISES (InputError): if it is missing, by another version, or stopped by an import check.
     """
     try:
-        manifest = msgspec.json.decode((corpus / MANIFEST).read_bytes(), type=Manifest)
+        content = (corpus / MANIFEST).read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError(f"{corpus / MANIFEST}: there is no such file; run the merge to completion") from error
-    except DECODE_ERRORS as error:
-        raise InputError(
-            f"{corpus / MANIFEST}: not what this version's merge writes ({error}); run the merge again"
-        ) from error
+    problem = f"{corpus / MANIFEST}: not what this version's merge writes"
+    manifest = decode_json(content, Manifest, problem, "run the merge again")
     if manifest.stops and not stopped:
         raise InputError(
             f"{corpus}: unusable, because the merge found misread data: {', '.join(manifest.stops)}. Run "

@@ -10,19 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from labelwise.base.text import text_key
-from labelwise.corpus.docbin_reader import read_stored_docs
-from labelwise.corpus.manifest import partitions_of
-from labelwise.corpus.record import find_trained
+from labelwise.corpus.docbin_reader import read_docs
+from labelwise.corpus.record import LEARNED, find_trained
 
 SEEN_TEXTS = "seen_texts.npy"
 
 
 def collect_seen(corpus: Path) -> np.ndarray:
     """Collect the digests of a corpus's train and dev."""
-    files = (file for split in ("train", "dev") for file in partitions_of(corpus, split))
-    texts = (doc.text for file in files for doc in read_stored_docs(file))
-    return np.unique(np.fromiter((digest(text_key(text).hex()) for text in texts), np.uint64))
+    return np.unique(np.fromiter((digest(doc.key) for doc in read_docs(corpus, *LEARNED)), np.uint64))
 
 
 def digest(key: str) -> np.uint64:

@@ -68,8 +68,9 @@ class SurfaceForms:
         self._forms = HashCounter()
         self._wanted = HashCounter()
 
-    def look_for(self, doc: StoredDoc, spans: Sequence[TokenSpan]) -> None:
-        """Want the surface forms and labels of spans."""
+    def look_for(self, doc: StoredDoc) -> None:
+        """Want the surface forms of a text's accepted spans, with their labels."""
+        spans = self.spans(doc)
         self.want(self.form_keys(doc, spans), np.array([number for *_, number in spans], int))
 
     def want(self, forms: np.ndarray, labels: np.ndarray) -> None:
@@ -127,7 +128,8 @@ class SurfaceForms:
             taken[number, start + 1 : end + 1] = 1
         taken = np.cumsum(taken, axis=1)
         at, before = self._reach(doc)
-        parts: list[tuple[np.ndarray, ...]] = []
+        none = np.zeros(0, int)
+        parts: list[tuple[np.ndarray, ...]] = [(none, none, none, none.astype(np.uint64))]
         for length, forms in enumerate(ngrams(doc.words, MAX_WORDS), 1):
             starts = np.flatnonzero(self._forms.of(forms))
             if not len(starts) or not len(known):
@@ -139,9 +141,6 @@ class SurfaceForms:
             part = (before[place] >= place + length) | (at[place] > place + length)
             counted = (self._wanted.of(keys) > 0) & free & ~part
             parts.append((place[counted], place[counted] + length, label[counted], keys[counted]))
-        none = np.zeros(0, int)
-        if not parts:
-            return Occurrences(none, none, none, none.astype(np.uint64))
         return Occurrences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _reach(self, doc: StoredDoc) -> tuple[np.ndarray, np.ndarray]:

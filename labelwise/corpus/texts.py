@@ -2,30 +2,23 @@
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
-from itertools import chain
 from pathlib import Path
 
-from labelwise.base.text import text_key
-from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
+from labelwise.corpus.docbin_reader import StoredDoc, read_docs, read_stored_docs
 from labelwise.corpus.manifest import SPLITS, Partition, partitions_of
 from labelwise.corpus.tables import Group, read_columns, read_groups
-
-
-def key_of(doc: StoredDoc) -> str:
-    """Return a text's key, in hexadecimal."""
-    return text_key(doc.text).hex()
 
 
 def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
     """Find the Doc of a text, even in a stopped corpus, by binary search over sorted partitions."""
 
     def first_key(partition: Partition) -> str:
-        return key_of(next(read_stored_docs(partition)))
+        return next(read_stored_docs(partition)).key
 
     partitions = partitions_of(corpus, split, stopped=True)
     number = bisect_right(partitions, key, key=first_key) - 1
     docs = read_stored_docs(partitions[number]) if number >= 0 else iter(())
-    return next((doc for doc in docs if key_of(doc) == key), None)
+    return next((doc for doc in docs if doc.key == key), None)
 
 
 def read_groups_with_docs(
@@ -37,10 +30,7 @@ def read_groups_with_docs(
 
     only (Collection[str]): columns to read, with "text" and "split"; empty for all.
     """
-    docs = {
-        split: chain.from_iterable(map(read_stored_docs, partitions_of(corpus, split, stopped=stopped)))
-        for split in SPLITS
-    }
+    docs = {split: read_docs(corpus, split, stopped=stopped) for split in SPLITS}
     for group in read_groups(corpus, merged=merged, stopped=stopped, columns=only):
         of_group = ((key, next(docs[split])) for key, split in read_columns(group.texts, "text", "split") if split)
         yield group, of_group

@@ -12,7 +12,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable
 from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.settings import CONVERSION, DATASETS
-from labelwise.base.text import DECODE_ERRORS, counted, place
+from labelwise.base.text import counted, decode_json, encode_json, place
 from labelwise.datasets.brat_folders import Folders, Log, split_folders, split_others
 from labelwise.datasets.brat_tasks import Converted, TaskFile, write_tasks
 from labelwise.datasets.declarations import natural_order
@@ -104,7 +104,7 @@ def convert_brat(
         declare_tasks(folder, sorted(converted.files), labels, texts, how, prefix, split_others(folders.values()))
         disjoint = texts.disjoint() if how.folders == "ask" else {}
         mark = Conversion(how, converted.lacking(), disjoint, converted.empty, converted.files.total())
-        (folder / CONVERSION).write_bytes(msgspec.json.format(msgspec.json.encode(mark)) + b"\n")
+        (folder / CONVERSION).write_bytes(encode_json(mark))
     return converted
 
 
@@ -127,10 +127,8 @@ def read_conversion(folder: Path) -> Conversion | None:
     file = folder / CONVERSION
     if not file.is_file():
         return Conversion() if _is_old(folder) else None
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=Conversion)
-    except DECODE_ERRORS as error:
-        raise InputError(f"{file}: not the mark of a conversion ({error}); convert the corpus again") from error
+    problem = f"{file}: not the mark of a conversion"
+    return decode_json(file.read_bytes(), Conversion, problem, "convert the corpus again")
 
 
 def choose_labels(

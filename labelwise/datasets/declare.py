@@ -77,6 +77,10 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     new = [candidate.entry for candidate in undeclared if not candidate.problem]
     if not new:
         return undeclared
+
+    def refused(why: str) -> list[Undeclared]:
+        return [candidate if candidate.problem else candidate._replace(problem=why) for candidate in undeclared]
+
     content += "" if content[-1:] in ("", "\n") else "\n"
     content += ("" if COMMENT in content else COMMENT) + write_entries(new)
     try:
@@ -84,18 +88,14 @@ def declare_folder(folder: Path) -> list[Undeclared]:
     except InputError:
         fits = False
     if not fits:
-        return [
-            candidate if candidate.problem else candidate._replace(problem="its entry can't be added at the end")
-            for candidate in undeclared
-        ]
+        return refused("its entry can't be added at the end")
     try:
         with atomic(file) as [path]:
             path.write_text(content, encoding="utf8")
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
-        problem = f"its entry can't be added ({error.strerror}: {folder})"
-        return [candidate if candidate.problem else candidate._replace(problem=problem) for candidate in undeclared]
+        return refused(f"its entry can't be added ({error.strerror}: {folder})")
     return undeclared
 
 

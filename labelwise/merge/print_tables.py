@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from labelwise.base.console import figure, print_counts, print_table
-from labelwise.base.text import counted
+from labelwise.base.console import print_counts, print_table
+from labelwise.base.text import counted, figure
 from labelwise.corpus.ledger import ANSWERS, Ledger, pairwise_f, split_gold
 
 COLUMNS = ("gold", "entity", "dropped", "misaligned", "rejected", "complete", "partial", "none")

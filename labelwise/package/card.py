@@ -5,15 +5,15 @@ Every number is from `metrics/`, or from the corpus's manifest.
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from spacy.language import Language
 
 from labelwise import __version__
-from labelwise.base.counts import Score, Scores
-from labelwise.base.sections import DEFAULT_TARGET_F1
-from labelwise.base.text import counted
+from labelwise.base.counts import Scores
+from labelwise.base.text import counted, figure
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.manifest import Manifest, RawTexts
 from labelwise.evaluate.ranking import MAX_BORDERLINE, group_by_verdict, rank_labels
@@ -28,8 +28,8 @@ def write_card(
     merge: Ledger,
     corpus: str,
     manifest: Manifest,
-    target_f1: float = DEFAULT_TARGET_F1,
-    raw: RawTexts | None = None,
+    target_f1: float,
+    raw: RawTexts | None,
 ) -> str:
     """Write the card of a pipeline, in Markdown.
 
@@ -43,7 +43,7 @@ def write_card(
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 (see above)
     )
-    environment.filters |= {"figure": figure, "interval": interval, "code": code}
+    environment.filters |= {"figure": partial(figure, none="–"), "interval": interval, "code": code}
     ner = nlp.get_pipe("ner")
     return environment.get_template("card.md.jinja").render(
         meta=meta,
@@ -65,18 +65,9 @@ def write_card(
     )
 
 
-def figure(score: Score) -> str:
-    """Format a score with three digits.
-
-    >>> figure(0.76923), figure(None)
-    ('0.769', '–')
-    """
-    return "–" if score is None else f"{score:.3f}"
-
-
 def interval(scores: Scores) -> str:
     """Format the 95% interval of F1, if any."""
-    return f"{figure(scores.f_low)} to {figure(scores.f_high)}" if scores.f_low is not None else ""
+    return f"{scores.f_low:.3f} to {scores.f_high:.3f}" if scores.f_low is not None else ""
 
 
 def code(text: str) -> str:

@@ -22,9 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.annotations import Reason
-from labelwise.base.errors import InputError
 from labelwise.base.files import atomic
-from labelwise.base.text import DECODE_ERRORS, counted
+from labelwise.base.text import counted, decode_json
 from labelwise.compare.train_curve import ALL, TrainCurve
 from labelwise.corpus.ledger import Ledger
 from labelwise.corpus.tables import read_groups
@@ -200,10 +199,7 @@ def read_forecasts(file: Path) -> list[Forecast]:
     newest: dict[tuple[str, str, str], tuple[bool, bytes, Forecast]] = {}
     for number, line in enumerate(file.read_bytes().splitlines() if file.is_file() else (), 1):
         if line.strip() and not MARKER.match(line):
-            try:
-                row = msgspec.json.decode(line, type=Forecast)
-            except DECODE_ERRORS as error:
-                raise InputError(f"{file}:{number}: not a forecast ({error}); delete the line") from error
+            row = decode_json(line, Forecast, f"{file}:{number}: not a forecast", "delete the line")
             candidate = (not row.by, line, row)
             newest[row.key] = min(newest.get(row.key, candidate), candidate, key=lambda item: item[:2])
     return [newest[key][2] for key in sorted(newest)]

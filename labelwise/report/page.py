@@ -8,8 +8,8 @@ import base64
 import hashlib
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, locked
 from labelwise.base.sections import VarsSection
 from labelwise.base.settings import read_section
-from labelwise.base.text import MAX_CONTEXT_CHARS, SpanKey, counted
+from labelwise.base.text import MAX_CONTEXT_CHARS, SpanKey, counted, figure
 from labelwise.compare.changed_spans import ChangedSpan
 from labelwise.compare.train_curve import read_train_curve
 from labelwise.corpus.answers import read_answers
@@ -60,6 +60,7 @@ CURVE = "metrics/train_curve.json"
 MAX_MISTAKES = 1000  # different ones on a page
 MAX_CHANGES = 300  # fixed or new errors
 MAX_PAIRS = 3  # confused pairs of labels
+format_score = partial(figure, form=".2f", none="–")
 
 
 class Baseline(NamedTuple):
@@ -287,33 +288,31 @@ def list_figures(advice: Advice, metrics: Metrics, merge: Ledger, baseline: Base
     rows = [row for row, _ in advice.rows if row.scores.support]
     agreement = merge.agreement
 
-    def shares(head: str, values: Iterable[float | None]) -> Figures:
-        return Figures(head, [(value, format_score(value), "") for value in values])
-
-    def numbers(head: str, values: Iterable[int]) -> Figures:
-        return Figures(head, [(value, f"{value:,}", "") for value in values])
+    def column(head: str, values: Iterable[Any], form: Callable[[Any], str]) -> Figures:
+        return Figures(head, [(value, form(value), "") for value in values])
 
     columns = []
     if baseline:
         changes = [measure_change(row, baseline.metrics) for row in rows]
-        columns.append(Figures(f"Since {baseline.name}", [(change, format_change(change), "") for change in changes]))
+        columns.append(column(f"Since {baseline.name}", changes, format_change))
     if metrics.goals:
         goals = [metrics.goals.get(row.label) for row in rows]
         goal_cells = [(one.value, f"{one.figure} {one.goal}", str(one)) if one else (None, "–", "") for one in goals]
         columns.append(Figures("Goal, test", goal_cells))
     if metrics.all_spans:
-        columns.append(shares("F1 entities", [metrics.shown(row.label, metrics.all_gold).f for row in rows]))
+        flat = [metrics.shown(row.label, metrics.all_gold).f for row in rows]
+        columns.append(column("F1 entities", flat, format_score))
     if agreement:
         agreed = [agreement.get(row.label, Counter()) for row in rows]
         agreement_cells = [(one["f"], counted(one["texts"], "text")) if one else (None, "") for one in agreed]
         columns.append(Figures("Annotators agree", [(f, format_score(f), texts) for f, texts in agreement_cells]))
     train = merge.gold.get("train", Counter())
     columns += [
-        numbers("Test spans", [row.scores.support or 0 for row in rows]),
-        numbers("Train spans", [train[row.label] for row in rows]),
-        numbers("Texts", [merge.labels.get(row.label, Counter())["complete"] for row in rows]),
-        shares("P", [row.scores.p for row in rows]),
-        shares("R", [row.scores.r for row in rows]),
+        column("Test spans", [row.scores.support or 0 for row in rows], "{:,}".format),
+        column("Train spans", [train[row.label] for row in rows], "{:,}".format),
+        column("Texts", [merge.labels.get(row.label, Counter())["complete"] for row in rows], "{:,}".format),
+        column("P", [row.scores.p for row in rows], format_score),
+        column("R", [row.scores.r for row in rows], format_score),
     ]
     return [one for one in columns if len(rows) == 1 or len({cell[1:] for cell in one.cells}) > 1]
 
@@ -322,11 +321,6 @@ def measure_change(row: RankedLabel, before: Metrics) -> float | None:
     """Compute a label's change of F1; None without both scores."""
     old = score_of(before, row.label)
     return None if old is None or row.scores.f is None else row.scores.f - old
-
-
-def format_score(score: float | None) -> str:
-    """Format a score with two digits."""
-    return "–" if score is None else f"{score:.2f}"
 
 
 def format_change(change: float | None) -> str:

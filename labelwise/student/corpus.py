@@ -27,14 +27,13 @@ from labelwise.base.errors import InputError
 from labelwise.base.files import atomic, check_replaceable, digest_folder, remove
 from labelwise.base.parallel import Progress, no_progress
 from labelwise.base.text import form_of, text_key
-from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
+from labelwise.corpus.docbin_reader import StoredDoc, read_docs
 from labelwise.corpus.docbin_writer import DocWriter
 from labelwise.corpus.manifest import (
     MANIFEST,
     RawTexts,
     SplitCounts,
     digest_partitions,
-    partitions_of,
     read_manifest,
     unchanged,
     write_manifest,
@@ -44,12 +43,7 @@ from labelwise.corpus.seen_texts import digest, has_seen
 from labelwise.datasets.declarations import DataSet
 from labelwise.evaluate.predict import PART, Done, entity_labels, hold_pipeline
 from labelwise.evaluate.predict_files import made_by, plan_jobs, predict_files
-from labelwise.evaluate.predictions import (
-    FOLDER_MARK,
-    PredictedDoc,
-    encode_prediction,
-    read_predictions,
-)
+from labelwise.evaluate.predictions import FOLDER_MARK, PredictedDoc, encode_prediction, read_predictions
 from labelwise.merge.buckets import range_of
 from labelwise.merge.merge_data import TEXT_BYTES
 from labelwise.merge.rules.answers import make_answer
@@ -100,7 +94,7 @@ def make_student_corpus(
     for done in progress(parts, "predict", count_raw_texts(inputs), Done.size):
         problems, texts = problems + done.problems, texts + done.texts
     # The folder may have predictions of raw texts that were deleted since.
-    files = [predicted / job.name for job in plan_jobs(teacher, teacher_digest, inputs)]
+    files = [predicted / job.name for job in plan_jobs(inputs)]
     with unchanged(corpus), atomic(out, folders=[out]) as [folder]:
         for name in ("dev", "test", "labels"):
             shutil.copytree(corpus / name, folder / name)
@@ -112,7 +106,7 @@ def make_student_corpus(
         bits = (max(1, ceil(texts / settings.docs_per_partition), ceil(size / TEXT_BYTES)) - 1).bit_length()
         shared: dict[bytes, str] = {}
         if settings.split_by:
-            units = {doc.annotation.unit for doc in docs_of(corpus, "dev", "test")}
+            units = {doc.annotation.unit for doc in read_docs(corpus, "dev", "test")}
             keys_of_shared = find_shared(read_raw_texts(inputs), settings.split_by, units)
             shared = dict.fromkeys(keys_of_shared, f"with the {settings.split_by} of a text of dev or test")
         left_out = scatter(files, corpus, settings.near_similarity, scratch, bits, shared)
@@ -151,7 +145,7 @@ def write_train(
     """
     manifest, digest = read_manifest(corpus), hashlib.sha256()
     settings = msgspec.convert(manifest.settings, Settings)
-    gold = groupby(docs_of(corpus, "train"), lambda doc: bucket_of(doc.text, bits))
+    gold = groupby(read_docs(corpus, "train"), lambda doc: range_of(text_key(doc.text), bits))
     annotated, partitions, counts = next(gold, (-1, ())), dict[str, str](), Counter[str]()
     for number in range(1 << bits):
         docs: dict[bytes, StoredDoc] = {}
@@ -176,23 +170,6 @@ def write_train(
     return partitions, counts, digest.hexdigest()
 
 
-def docs_of(corpus: Path, *splits: str) -> Iterator[StoredDoc]:
-    """Read the Docs of splits, in order."""
-    for split in splits:
-        for file in partitions_of(corpus, split):
-            yield from read_stored_docs(file)
-
-
-def read_all(files: Iterable[Path]) -> Iterator[PredictedDoc]:
-    """Read files of predictions, in order."""
-    return chain.from_iterable(map(read_predictions, files))
-
-
-def bucket_of(text: str, bits: int) -> int:
-    """Return the number of a text's partition of train."""
-    return range_of(text_key(text), bits)
-
-
 def scatter(
     files: Sequence[Path], corpus: Path, similarity: float, scratch: Path, bits: int, shared: Mapping[bytes, str]
 ) -> Counter[str]:
@@ -203,15 +180,18 @@ def scatter(
     """
 
     def held() -> Iterator[str]:
-        return (doc.text for doc in docs_of(corpus, "dev", "test"))
+        return (doc.text for doc in read_docs(corpus, "dev", "test"))
 
     def collect(texts: Iterable[str]) -> np.ndarray:
         return np.unique(np.fromiter((digest(text_key(form_of(text)).hex()) for text in texts), np.uint64))
 
-    leaks = {**shared, **find_leaks(lambda: (doc.text for doc in read_all(files)), held, similarity, scratch)}
-    known = {"in dev or test": collect(held()), "in train": collect(doc.text for doc in docs_of(corpus, "train"))}
+    def read() -> Iterator[PredictedDoc]:
+        return chain.from_iterable(map(read_predictions, files))
+
+    leaks = {**shared, **find_leaks(lambda: (doc.text for doc in read()), held, similarity, scratch)}
+    known = {"in dev or test": collect(held()), "in train": collect(doc.text for doc in read_docs(corpus, "train"))}
     left_out: Counter[str] = Counter()
-    docs = read_all(files)
+    docs = read()
     while batch := list(islice(docs, PART)):
         lines: defaultdict[int, list[bytes]] = defaultdict(list)
         for doc in batch:
@@ -220,7 +200,7 @@ def scatter(
             if why := where or leaks.get(bytes.fromhex(doc.key)):
                 left_out[why] += 1
             else:
-                lines[bucket_of(doc.text, bits)].append(encode_prediction(doc) + b"\n")
+                lines[range_of(bytes.fromhex(doc.key), bits)].append(encode_prediction(doc) + b"\n")
         for number, lines_of_bucket in lines.items():
             with (scratch / "buckets" / f"{number}").open("ab") as file:
                 file.writelines(lines_of_bucket)

@@ -12,7 +12,7 @@ from labelwise.corpus.surface_forms import MAX_WORDS, SurfaceForms
 def count(docs: list[StoredDoc], labels: list[str]) -> SurfaceForms:
     forms = SurfaceForms(labels)
     for doc in docs:
-        forms.look_for(doc, forms.spans(doc))
+        forms.look_for(doc)
         forms.mark(doc)
     for doc in docs:
         forms.release(doc)

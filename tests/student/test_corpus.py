@@ -6,7 +6,6 @@ import pytest
 
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import MANIFEST, find_partitions, read_manifest
-from labelwise.corpus.texts import key_of
 from labelwise.student import leaks
 from scripts.label_raw import label_raw_cli
 from tests.conftest import call, save_ruler, task, write_jsonl
@@ -103,7 +102,7 @@ def test_gold_and_raw_texts_are_mixed_in_the_order_of_keys_and_all_else_is_the_m
     own, merged = project / "training/student/corpus", project / "corpus"
     files = find_partitions(own / "train")
     assert len(files) > 8
-    keys = [key_of(doc) for doc in train_of(project)]
+    keys = [doc.key for doc in train_of(project)]
     assert keys == sorted(keys)
     for name in ("dev", "test", "labels", "tokenizer.json"):
         paths = [path.relative_to(merged) for path in [merged / name, *(merged / name).rglob("*")] if path.is_file()]

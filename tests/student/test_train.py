@@ -11,7 +11,6 @@ from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import digest_merge, find_partitions, read_manifest, write_manifest
 from labelwise.corpus.record import check_corpus
 from labelwise.corpus.seen_texts import SEEN_TEXTS, has_seen
-from labelwise.corpus.texts import key_of
 from labelwise.demo.write import make_demo
 from scripts.evaluate import evaluate_cli
 from scripts.label_raw import label_raw_cli
@@ -54,7 +53,7 @@ def test_it_learns_from_gold_and_raw_texts_and_its_record_has_them(project):
     seen = np.load(project / MODEL / SEEN_TEXTS)
     train = [doc for file in find_partitions(project / OWN / "train") for doc in read_stored_docs(file)]
     assert len(train) == 12 + read_manifest(project / "corpus").splits["train"].texts
-    assert all(has_seen(seen, key_of(doc)) for doc in train)
+    assert all(has_seen(seen, doc.key) for doc in train)
     assert digest_merge(manifest) == digest_merge(read_manifest(project / "corpus"))
 
 
