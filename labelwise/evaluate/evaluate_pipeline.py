@@ -15,6 +15,7 @@ from labelwise.base.device import use_gpu
 from labelwise.base.files import atomic, digest_listed, list_digests
 from labelwise.base.jobs import map_apart
 from labelwise.base.parallel import Progress, check_workers, no_progress, open_workers
+from labelwise.base.text import encode_json
 from labelwise.corpus.annotation import DATASET
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.corpus.manifest import (
@@ -34,7 +35,7 @@ from labelwise.evaluate.results import GROUPS_FILE
 from labelwise.evaluate.rows import EvaluateJob, evaluate_part
 from labelwise.evaluate.scores import Groups, Metrics, SplitMetrics
 from labelwise.evaluate.scoring import measure, score_goals, score_groups
-from labelwise.evaluate.tables import FORM, Rows, Tables, want_forms, write_tables
+from labelwise.evaluate.tables import FORM, Rows, Tables, find_forms, write_tables
 
 REMEDY = "train it again; score a pipeline that isn't from this corpus with --other-tokens"
 
@@ -77,25 +78,19 @@ def evaluate_pipeline(
     RAISES (InputError): if the model, a partition or the GPU is missing, tokens differ, several workers are to share a
         GPU, an output is a folder, or the pipeline's digests can't be read.
     """
-    model, split = Path(model), Path(split)
+    model, split = Path(model).absolute(), Path(split)
     with unchanged(split.resolve().parent), TemporaryDirectory() as folder:
-        tables_folder = Path(tables or folder)
+        first, tables_folder = Path(metrics or Path(folder, "metrics.json")), Path(tables or folder)
         outputs = [Path(predictions) if predictions else None, tables_folder / GROUPS_FILE]
         outputs += Tables.of(tables_folder).files
-        with atomic(Path(metrics or Path(folder) / "metrics.json"), *outputs) as (
-            scores,
-            predicted_file,
-            groups,
-            *files,
-        ):
+        with atomic(first, *outputs) as [scores, predicted_file, groups, *files]:
             check_workers(workers, gpu_id)
             use_gpu(gpu_id)
             splits = [*([Path(dev)] if dev and read_split(Path(dev)).texts else []), split]
             texts = sum(read_split(one).texts for one in splits)
             digests = list_digests(model)
-            seen = find_seen(model.absolute(), digests)
-            digest = digest_listed(digests)
-            nlp = hold_pipeline(model.absolute(), digest)
+            seen, digest = find_seen(model, digests), digest_listed(digests)
+            nlp = hold_pipeline(model, digest)
             if not other_tokens:
                 check_tokens(nlp, split, REMEDY)
             excluded_labels, manifest = excluded_labels_of(nlp), read_manifest(split.resolve().parent)
@@ -104,13 +99,10 @@ def evaluate_pipeline(
             split_by = manifest.settings.get("split_by") or DOCUMENT
             unit = "document" if split_by == DOCUMENT else split_by
             parts = scores.with_name("parts")  # on a disk that a cluster sees
+            told = dict.fromkeys(splits, (None, False)) | {split: (seen, bool(predicted_file))}
             jobs = [
-                [
-                    EvaluateJob(model.absolute(), digest, file, labels, *of_split)
-                    for file in find_partitions(one.absolute())
-                ]
+                [EvaluateJob(model, digest, file, labels, *told[one]) for file in find_partitions(one.absolute())]
                 for one in splits
-                for of_split in [(seen, bool(predicted_file)) if one is split else (None, False)]
             ]
             start = time.perf_counter()
             with open_workers(workers, parts.parent if gpu_id < 0 else None) as map_jobs:
@@ -130,10 +122,10 @@ def evaluate_pipeline(
             on_split.excluded_labels = [label for label in manifest.labels if label in excluded_labels]
             divided = score_groups(written._replace(split=split.name), labels)
             on_split.groups = {by: scores for by, scores in divided.items() if by == DATASET}
-            groups.write_bytes(msgspec.json.format(msgspec.json.encode(divided)) + b"\n")
+            groups.write_bytes(encode_json(divided))
             weights = {name: one for name, one in digests.items() if Path(name).name == "model"}
             on_split.weights_digest = digest_listed(weights)
-            scores.write_bytes(msgspec.json.format(msgspec.json.encode(on_split)) + b"\n")
+            scores.write_bytes(encode_json(on_split))
     return Evaluation(on_split, words, seconds, find_edited(model, digests), divided)
 
 
@@ -160,7 +152,7 @@ def collect(
     """Write both tables from the files of parts, and the last split's predictions, if asked."""
     forms = SurfaceForms(labels)
     for part in chain.from_iterable(parts):
-        want_forms(forms, Rows.read(part, FORM).pairs)
+        forms.want(*find_forms(forms, Rows.read(part, FORM).pairs)[1:])
     for file in progress(partitions_of(corpus, "train"), "count words"):
         for stored in read_stored_docs(file):
             forms.mark(stored)

@@ -8,7 +8,7 @@ so results don't depend on the number of workers.
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -35,15 +35,11 @@ PART_FILE = "part.jsonl"
 WORD = 5  # characters, on average
 
 
-class PredictJob(NamedTuple):
-    """A part to predict, with the pipeline's folder and digest."""
-
-    model: Path
-    digest: str
-    part: list[RawText]
+class Part(list[RawText]):
+    """A part to predict, as a job."""
 
     def __str__(self) -> str:
-        return f"{len(self.part)} texts from {self.part[0].name} on"
+        return f"{len(self)} texts from {self[0].name} on"
 
 
 class Done(NamedTuple):
@@ -94,9 +90,9 @@ def predict_texts(
         path.open("wb") as file,
         open_workers(workers, path.parent if gpu_id < 0 else None) as map_jobs,
     ):
-        jobs = (PredictJob(model, digest, part) for part in iter(lambda: list(islice(raws, PART)), []))
+        parts = iter(lambda: Part(islice(raws, PART)), [])
         part_file = path.with_name(f"parts-of-{path.name}") / PART_FILE
-        for done in map_apart(map_jobs, predict_part, jobs, part_file.parent):
+        for done in map_apart(map_jobs, partial(predict_part, model, digest), parts, part_file.parent):
             with part_file.open("rb") as lines:
                 shutil.copyfileobj(lines, file)
             part_file.unlink()
@@ -114,9 +110,9 @@ def check_outside(inputs: Sequence[Path], out: Path) -> None:
             raise InputError(f"{printable(out)}: it is among the texts of {printable(path)}; write elsewhere")
 
 
-def predict_part(job: PredictJob, folder: Path) -> Done:
+def predict_part(model: Path, digest: str, part: Part, folder: Path) -> Done:
     """Predict a part's texts to a file, one per line."""
-    return predict_raw(hold_pipeline(job.model, job.digest), job.part, folder / PART_FILE)
+    return predict_raw(hold_pipeline(model, digest), part, folder / PART_FILE)
 
 
 def predict_raw(nlp: Language, raws: Iterable[RawText], file: Path) -> Done:

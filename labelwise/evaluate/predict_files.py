@@ -10,6 +10,7 @@ Files with unchanged inputs, according to their mark, are skipped.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -38,10 +39,8 @@ class Mark(msgspec.Struct):
 
 
 class FileJob(NamedTuple):
-    """Files to predict, the name of the file of predictions, and the pipeline's folder and digest."""
+    """Files to predict, and the name of the file of predictions."""
 
-    model: Path
-    digest: str
     files: list[SourceFile]
     name: str
 
@@ -82,10 +81,9 @@ def predict_files(
     check_workers(workers, gpu_id)
     use_gpu(gpu_id)
     model, out, digest = model.absolute(), out.absolute(), digest_folder(model)
-    jobs = plan_jobs(model, digest, inputs)
+    jobs = plan_jobs(inputs)
     hold_pipeline(model, digest)
-    mark_of_pipeline = made_by(digest)
-    parts = sibling(out, "parts")
+    mark_of_pipeline, parts = made_by(digest), sibling(out, "parts")
     with locked(out):
         out.mkdir(exist_ok=True)
         if not (out / FOLDER_MARK).exists():
@@ -102,7 +100,7 @@ def predict_files(
         yield Done(sum(mark.texts for mark in marks), sum(mark.words for mark in marks), problems)
         unfinished = [job for job in jobs if job.name not in finished]
         with open_workers(workers, out if gpu_id < 0 else None) as map_jobs:
-            yield from map_apart(map_jobs, predict_file, unfinished, out, parts)
+            yield from map_apart(map_jobs, partial(predict_file, model, digest), unfinished, out, parts)
         remove(parts)
 
 
@@ -111,26 +109,22 @@ def made_by(digest: str) -> dict[str, str]:
     return {"pipeline": digest, "labelwise": __version__}
 
 
-def plan_jobs(model: Path, digest: str, inputs: Sequence[Path]) -> list[FileJob]:
+def plan_jobs(inputs: Sequence[Path]) -> list[FileJob]:
     """Plan the jobs: one per file of many texts, and one per some hundred .txt files of a folder.
 
     RAISES (InputError): if an input is missing, two have the same name, or there is none.
     """
-    jobs: list[FileJob] = []
-    last, by_name = FileJob(model, digest, [], ""), dict[str, Path]()
+    jobs, by_name, last = list[FileJob](), dict[str, Path](), list[SourceFile]()  # files of the last job of .txt files
     for file in find_raw_files(inputs):
         if other := by_name.get(caseless(file.name)):
             raise InputError(f"{file.path} and {other}: both would have the name {file.name} in the output; rename one")
         by_name[caseless(file.name)] = file.path
         single = file.name.endswith(TEXTS)
-        before = last.files[-1] if last.files else None
-        if single and before and len(last.files) < PART and before.path.parent == file.path.parent:
-            last.files.append(file)
+        if single and last and len(last) < PART and last[-1].path.parent == file.path.parent:
+            last.append(file)
             continue
-        job = FileJob(model, digest, [file], f"{file.name}.jsonl")
-        jobs.append(job)
-        if single:
-            last = job
+        jobs.append(FileJob([file], f"{file.name}.jsonl"))
+        last = jobs[-1].files if single else last
     if not jobs:
         raise InputError(f"{', '.join(map(printable, inputs))}: no .txt or .jsonl file; put some there")
     return jobs
@@ -146,12 +140,12 @@ def remove_regrouped(out: Path, jobs: Iterable[FileJob]) -> None:
             path.with_suffix("").unlink(missing_ok=True)
 
 
-def predict_file(job: FileJob, folder: Path) -> Done:
+def predict_file(model: Path, digest: str, job: FileJob, folder: Path) -> Done:
     """Predict the texts of a job's files; write predictions and mark to a folder.
 
     RAISES (InputError): if a file changed meanwhile, or can't be read.
     """
-    nlp, file, before = hold_pipeline(job.model, job.digest), folder / job.name, job.mark()
+    nlp, file, before = hold_pipeline(model, digest), folder / job.name, job.mark()
     file.parent.mkdir(parents=True, exist_ok=True)
     done = predict_raw(nlp, chain.from_iterable(map(read_raw_file, job.files)), file)
     if job.mark() != before:

@@ -1,7 +1,8 @@
 """The table of scores."""
 
-from labelwise.base.console import figure, msg, print_table
+from labelwise.base.console import msg, print_table
 from labelwise.base.counts import Scores
+from labelwise.base.text import figure
 from labelwise.evaluate.scores import Groups, Metrics
 
 

@@ -4,12 +4,10 @@ from csv import DictReader
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-import msgspec
-
 from labelwise.base.conflicts import check_written
 from labelwise.base.errors import InputError
 from labelwise.base.files import digest_folder
-from labelwise.base.text import DECODE_ERRORS, decode_counter
+from labelwise.base.text import decode_json
 from labelwise.corpus.ledger import DIGEST, Ledger
 from labelwise.corpus.manifest import digest_splits, read_manifest
 from labelwise.evaluate.scores import Groups, Metrics
@@ -85,12 +83,8 @@ def check_evaluated(root: Path, pipeline: str, metrics: Metrics) -> None:
 
 
 def _read_json(path: Path, kind: type[Read], remedy: str) -> Read | None:
-    if not path.is_file():
-        return None
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind, dec_hook=decode_counter)
-    except DECODE_ERRORS as error:
-        raise InputError(f"{path}: not the counts or scores that it should hold ({error}); {remedy}") from error
+    problem = f"{path}: not the counts or scores that it should hold"
+    return decode_json(path.read_bytes(), kind, problem, remedy) if path.is_file() else None
 
 
 def read_curve(path: Path, remedy: str) -> Curve | None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labelwise.base.text import SpanKey, overlapping_groups, sentence_around, text_key
+from labelwise.base.text import SpanKey, overlapping_groups, sentence_around
 from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
 from labelwise.corpus.manifest import Partition
 from labelwise.corpus.seen_texts import has_seen
@@ -71,7 +71,7 @@ def gold_of(stored: StoredDoc) -> PredictedDoc:
     """Return a corpus text with gold, without predictions."""
     merged = stored.annotation
     return PredictedDoc(
-        key=text_key(stored.text).hex(),
+        key=stored.key,
         text=stored.text,
         predicted=[],
         gold=sorted(merged.accepted),
@@ -144,12 +144,8 @@ def _pair_columns(
     ]
     pairs += [SpanPair(None, span, "unscored") for span in sorted({*doc.predicted} - predicted)]
     pairs += [SpanPair(None, span, "nested") for span in sorted(nested)]
-    overlapped = {
-        one
-        for ones, others in overlapping_groups(gold, predicted)
-        for one in ones
-        if any(one[0] < end and start < one[1] for start, end, _ in others)
-    }
+    groups = overlapping_groups(gold, predicted)
+    overlapped = {one for ones, others in groups for one in ones if _overlaps(one, others)}
     abouts, same = [pair.about for pair in pairs], {"key": doc.key, "doc": doc.doc, "split": split}
     around = [
         about[:2] if pair.kind == "right" else sentence_around(doc.text, *about[:2])

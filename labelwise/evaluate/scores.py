@@ -3,7 +3,7 @@
 import msgspec
 
 from labelwise.base.counts import AllScores, Score, Scores
-from labelwise.base.text import counted
+from labelwise.base.text import counted, figure
 from labelwise.evaluate.resampling import MIN_UNITS
 
 MIN_DEV_TEXTS = 10  # in dev: fewer have too few errors to learn from
@@ -84,8 +84,8 @@ class Aimed(msgspec.Struct):
     high: Score = None
 
     def __str__(self) -> str:
-        value, low, high = ("–" if figure is None else f"{figure:.3f}" for figure in (self.value, self.low, self.high))
-        return value if self.low is None else f"{value} ({low} to {high})"
+        value = figure(self.value, none="–")
+        return value if self.low is None else f"{value} ({self.low:.3f} to {figure(self.high, none='–')})"
 
 
 class SplitMetrics(msgspec.Struct):

@@ -12,7 +12,6 @@ from functools import partial
 from math import isnan
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.base.counts import AllScores, count_spans, prf, score_table
@@ -137,12 +136,6 @@ def score_groups(tables: Tables, labels: Sequence[str]) -> Groups:
                 row.p, row.r, row.f, row.support, *between, units=int(jackknife.docs[0]), texts=len(numbers_of_texts)
             )
     return groups
-
-
-def numbers(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray:
-    """Return the index of each value of a column in a list; -1 for null and missing values."""
-    indices = pc.index_in(column.cast(pa.string()), pa.array(names, pa.string()))
-    return indices.fill_null(-1).to_numpy()
 
 
 def score_with_intervals(

@@ -218,12 +218,8 @@ def _encode(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     return array.dictionary_encode() if kind == NAME else array.cast(kind)
 
 
-def want_forms(forms: SurfaceForms, pairs: pa.Table) -> None:
-    """Add the surface forms of pairs to those to count in train."""
-    forms.want(*_forms(forms, pairs)[1:])
-
-
-def _forms(forms: SurfaceForms, pairs: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def find_forms(forms: SurfaceForms, pairs: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find the pairs whose surface form is known; return their indices, and digests and label numbers of the forms."""
     known = np.flatnonzero(pairs["form_digest"].is_valid())
     label = pc.coalesce(pairs["gold_label"], pairs["predicted_label"])
     number = pc.index_in(label, pa.array(forms.labels, pa.string())).fill_null(0)
@@ -232,7 +228,7 @@ def _forms(forms: SurfaceForms, pairs: pa.Table) -> tuple[np.ndarray, np.ndarray
 
 def count_in_train(pairs: pa.Table, forms: SurfaceForms) -> dict[str, pa.ChunkedArray]:
     """Return the columns about train: counts of each pair's surface form, and causes of missed spans."""
-    known, digests, labels = _forms(forms, pairs)
+    known, digests, labels = find_forms(forms, pairs)
     keys, first, back = np.unique(forms.keys(digests, labels), return_index=True, return_inverse=True)
     others = np.zeros((len(keys), 1 + len(forms.labels)), int)  # (forms, none and each label)
     others[:, 1:] = forms.marked.of(forms.keys(digests[first, None], np.arange(len(forms.labels))))
