@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
-import msgspec
-
 from labelwise.base.errors import InputError
 from labelwise.base.files import caseless
-from labelwise.base.text import counted, name_counts
+from labelwise.base.text import counted, encode_json, name_counts
 from labelwise.export.originals import MAX_NAMED, Originals, Restored
 from labelwise.export.source import ExportDoc, Exported, ExportSource
 from labelwise.export.standoff import brat_label, standoff
@@ -65,7 +63,7 @@ def write_brat(source: ExportSource, folder: Path, originals: Originals) -> Expo
     originals.check()
     write_config(folder, [*names], originals)
     if digests:
-        (folder / PREDICTIONS).write_bytes(msgspec.json.format(msgspec.json.encode(digests), indent=1) + b"\n")
+        (folder / PREDICTIONS).write_bytes(encode_json(digests, indent=1))
     warnings = _left_out(source)
     if left_out:
         what = f"{counted(left_out.total(), 'line')} left out, because spans that they name are gone"

@@ -38,8 +38,8 @@ def make_task(doc: ExportDoc, source: ExportSource) -> dict[str, Any]:
         | {"value": {"start": start, "end": end, "text": doc.text[start:end], "labels": [label]}}
         for number, (start, end, label) in enumerate(doc.spans, 1)
     ]
-    for result, score in zip(results, doc.scores, strict=False):
-        result["score"] = score
+    if doc.scores:
+        results = [result | {"score": doc.scores[span]} for result, span in zip(results, doc.spans, strict=True)]
     data = {"text": doc.text, "doc": doc.name}
     if doc.predicted:
         # Certainty, to sort Label Studio's table of tasks.

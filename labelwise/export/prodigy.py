@@ -110,8 +110,9 @@ def write_binary(source: ExportSource, folder: Path) -> Exported:
         unanswered = unanswered[np.argsort(unanswered["margin"], kind="stable")]
         with (folder / names[label]).open("wb") as file:
             for number, doc in zip(unanswered["span"].tolist(), source.read_at(unanswered["doc"]), strict=True):
-                meta, shown = {"score": doc.scores[number]}, [doc.spans[number]]
-                file.write(encode_task(doc, shown, source.tokenize, meta, _is_binary=True, _view_id="ner"))
+                span = doc.spans[number]
+                meta = {"score": doc.scores[span]}
+                file.write(encode_task(doc, [span], source.tokenize, meta, _is_binary=True, _view_id="ner"))
         rows[label] = len(unanswered)
     empty = ", ".join(label for label in rows if not rows[label])
     warnings = [(f"No row for {empty}", "The pipeline finds no span of it that lacks an answer")] if empty else []
@@ -123,10 +124,9 @@ def _unanswered(source: ExportSource, label: str, first: np.ndarray) -> Iterator
     """Yield the predicted spans of a label that lack an answer (FOUND); `first` is False for repeated texts."""
     for number, doc in enumerate(source.read_stored()):
         if first[number] and label in doc.unknown:
-            answered = {*doc.answered}
-            for place, (span, score) in enumerate(zip(doc.spans, doc.scores, strict=True)):
-                if span[2] == label and span not in answered:
-                    yield abs(score - 0.5), number, place
+            for place, span in enumerate(doc.spans):
+                if span[2] == label and span not in doc.answered:
+                    yield abs(doc.scores[span] - 0.5), number, place
 
 
 def overlap(spans: Sequence[SpanKey]) -> bool:
@@ -162,12 +162,11 @@ def encode_task(
     **more: Any,
 ) -> bytes:
     """Encode a text with its tokens and some of its spans as a line of JSON."""
-    scores = dict(zip(doc.spans, doc.scores, strict=False))
     plain: list[dict[str, Any]] = [{"start": start, "end": end, "label": name} for start, end, name in marked]
     tokens = task_tokens(tokenize(doc.text), [edge for start, end, _ in marked for edge in (start, end)])
     spans = place_in_tokens(plain, tokens)
-    if scores:
-        spans = [{**span, "score": scores[key]} for span, key in zip(spans, marked, strict=True)]
+    if doc.scores:
+        spans = [{**span, "score": doc.scores[key]} for span, key in zip(spans, marked, strict=True)]
     values = {DOCUMENT: doc.name, PREDICTED: "yes" if doc.predicted else ""}
     meta = {**meta, **{name: value for name, value in values.items() if value}}
     keys: dict[str, Any] = {"tokens": tokens, "_view_id": "ner_manual", "spans": spans}

@@ -54,45 +54,31 @@ def write_review(corpus: Path, folder: Path, files: Collection[str], splits: Col
     for name in files:
         (folder / name).touch()
     for group, docs in read_groups_with_docs(corpus):
-        found_by = {name: dict(FINDERS[name](group)) for name in files}
+        found = {name: KINDS[name][0](group) for name in files}
         split_of: dict[str, str | None] = dict(read_columns(group.texts, "text", "split"))
-        without_text |= {key for texts in found_by.values() for key in texts if not split_of[key]}
+        without_text |= {key for texts in found.values() for key in texts if not split_of[key]}
         for key, doc in docs:
-            for name, texts in found_by.items():
+            for name, texts in found.items():
                 if key in texts and split_of[key] in splits:
-                    lines = [*texts[key](doc, labels)]
+                    lines = [*KINDS[name][1](doc, labels, texts[key])]
                     tasks[name] += len(lines)
                     with (folder / name).open("ab") as file:
                         file.writelines(lines)
     return Reviewed(tasks, len(without_text))
 
 
-Tasks = Callable[[StoredDoc, Sequence[str]], Iterator[bytes]]  # from a text and the corpus's labels
+def _find_dropped(group: Group) -> dict[str, list[DroppedSpan]]:
+    return {key: [*dropped] for key, dropped in groupby(find_dropped(group), attrgetter("text"))}
 
 
-def _find_dropped(group: Group) -> Iterator[tuple[str, Tasks]]:
-    for key, dropped in groupby(find_dropped(group), attrgetter("text")):
-        spans = [*dropped]
-        yield key, lambda doc, labels, spans=spans: dropped_span_tasks(doc, labels, spans)  # type: ignore[misc]
-
-
-def _find_disagreements(group: Group) -> Iterator[tuple[str, Tasks]]:
-    """Yield the keys of texts with differing annotators and no review."""
-    settled = find_settled(group)
+def _find_disagreements(group: Group) -> dict[str, dict[str, list[Version]]]:
+    """Find the texts with differing annotators and no review, with their versions by label."""
+    settled, texts = find_settled(group), dict[str, dict[str, list[Version]]]()
     for key, labels in find_versions(group):
-        differing = {
-            label: versions
-            for label, versions in labels.items()
-            if (key, label) not in settled and any(one.marked != versions[0].marked for one in versions)
-        }
-        if differing:
-            yield key, lambda doc, labels, differing=differing: disagreement_tasks(doc, labels, differing)  # type: ignore[misc]
-
-
-FINDERS: Mapping[str, Callable[[Group], Iterator[tuple[str, Tasks]]]] = {
-    DROPPED: _find_dropped,
-    DISAGREEMENTS: _find_disagreements,
-}
+        for label, versions in labels.items():
+            if (key, label) not in settled and any(one.marked != versions[0].marked for one in versions):
+                texts.setdefault(key, {})[label] = versions
+    return texts
 
 
 def dropped_span_tasks(doc: StoredDoc, labels: Sequence[str], dropped: Iterable[DroppedSpan]) -> Iterator[bytes]:
@@ -129,6 +115,14 @@ def disagreement_tasks(
         who = ", ".join(version.who for version in group)
         keys = {REVIEW: True, UNCOVERED: {other: "none" for other in labels if other != label}}
         yield review_task(doc, spans, {"label": label, "annotators": who}, [version.place for version in group], keys)
+
+
+Find = Callable[[Group], Mapping[str, Any]]  # returns the spans to review of a row group's texts, by key
+Make = Callable[[StoredDoc, Sequence[str], Any], Iterator[bytes]]  # yields the tasks of a text's spans
+KINDS: Mapping[str, tuple[Find, Make]] = {
+    DROPPED: (_find_dropped, dropped_span_tasks),
+    DISAGREEMENTS: (_find_disagreements, disagreement_tasks),
+}
 
 
 def review_task(

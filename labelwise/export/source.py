@@ -6,8 +6,9 @@ Predictions come with the most expected errors per word first, by seeking their 
 import hashlib
 import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -46,7 +47,7 @@ class PlacedSpan(NamedTuple):
 class ExportDoc(msgspec.Struct):
     """A text with spans.
 
-    scores (list[float]): probability of each span, if known.
+    scores (Mapping[SpanKey, float]): probabilities of the spans, if known.
     answered (Sequence[SpanKey]): predicted spans that annotators accepted or rejected.
     places (dict[Place, PlacedSpan]): spans read from brat, also dropped ones, by line.
     """
@@ -54,7 +55,7 @@ class ExportDoc(msgspec.Struct):
     text: str
     name: str
     spans: list[SpanKey]
-    scores: list[float] = []
+    scores: Mapping[SpanKey, float] = {}
     unknown: Mapping[str, str] = {}
     rejected: list[SpanKey] = []
     answered: Sequence[SpanKey] = ()
@@ -72,9 +73,8 @@ class ExportDoc(msgspec.Struct):
 
         A span without a probability counts as one error.
         """
-        scores = self.scores or [0.0] * len(self.spans)
-        spans = zip(self.spans, scores, strict=True)
-        return sum(1 - score for (*_, name), score in spans if label in (None, name)) / max(1, len(self.text.split()))
+        mistakes = sum(1 - self.scores.get(span, 0.0) for span in self.spans if label in (None, span[2]))
+        return mistakes / max(1, len(self.text.split()))
 
 
 class Exported(NamedTuple):
@@ -171,17 +171,14 @@ def open_source(
         if settings is None:
             lang, rules = read_tokenizer(path / "tokenizer.json")
             settings = Settings(lang=lang, tokenizer=rules)
-        return ExportSource(
-            path, lambda: read_corpus(path, splits, placed=placed), settings, read_manifest(path).labels
-        )
-    settings = settings or Settings()
-    if read_conversion(path):
-        return ExportSource(path, lambda: read_tasks(path), settings, all_labels(load_datasets([path / DATASETS])))
-    if files := list_predictions(path):
-        return ExportSource(
-            path, lambda: map(from_prediction, chain.from_iterable(map(read_predictions, files))), settings
-        )
-    raise InputError(f"{path}: neither a merged corpus nor predictions, nor a folder of tasks")
+        read, labels = partial(read_corpus, path, splits, placed=placed), read_manifest(path).labels
+    elif read_conversion(path):
+        read, labels = partial(read_tasks, path), all_labels(load_datasets([path / DATASETS]))
+    elif files := list_predictions(path):
+        read, labels = partial(read_predicted, files), []
+    else:
+        raise InputError(f"{path}: neither a merged corpus nor predictions, nor a folder of tasks")
+    return ExportSource(path, read, settings or Settings(), labels)
 
 
 def read_corpus(corpus: Path, splits: Sequence[str] = SPLITS, *, placed: bool = False) -> Iterator[ExportDoc]:
@@ -211,12 +208,15 @@ def _find_places(group: Group) -> dict[str, dict[Place, PlacedSpan]]:
     return places
 
 
+def read_predicted(files: Iterable[Path]) -> Iterator[ExportDoc]:
+    """Yield the texts of files of predictions."""
+    return map(from_prediction, chain.from_iterable(map(read_predictions, files)))
+
+
 def from_prediction(doc: PredictedDoc) -> ExportDoc:
     """Convert a prediction; a per-label recognizer's with all spans, which may overlap."""
-    score_of = {(start, end, label): score for start, end, label, score in doc.found}
-    spans = sorted(score_of or doc.predicted)
-    scores = [score_of[span] for span in spans] if score_of else []
-    answered = (*doc.gold, *doc.rejected)
+    scores = {(start, end, label): score for start, end, label, score in doc.found}
+    spans, answered = sorted(scores or doc.predicted), (*doc.gold, *doc.rejected)
     return ExportDoc(doc.text, doc.doc, spans, scores, doc.uncovered, answered=answered, predicted=True)
 
 

@@ -51,11 +51,6 @@ SPANS: Mapping[Reason, str] = {
     **{reason: "" for reason in Reason if reason.startswith("in ")},  # its row says it
 }
 DECIDERS: Mapping[Reason, str] = {**ROWS, **SPANS}
-# Of texts that are in no split, by why they aren't.
-TEXTS: Mapping[str, str] = {
-    "no usable answer": "",
-    "not fully annotated": "`coverage: {coverage}` in project.yml",
-}
 # Of what chose a split.
 SPLITS: Mapping[str, str] = {
     "declared": "declared by an entry in datasets.yml",
@@ -67,13 +62,5 @@ SPLITS: Mapping[str, str] = {
 
 def decider(reason: str, settings: Mapping[str, Any], dataset: str) -> str:
     """Name the deciding setting with its value, or another cause; empty without a decision."""
-    return _say(DECIDERS[Reason(reason)].format(**{**settings, "dataset": repr(dataset)}))
-
-
-def decider_of_text(reason: str, settings: Mapping[str, Any]) -> str:
-    """Name the setting that leaves a text out of the corpus; empty without one."""
-    return _say(TEXTS[reason].format(**settings))
-
-
-def _say(what: str) -> str:
+    what = DECIDERS[Reason(reason)].format(**{**settings, "dataset": repr(dataset)})
     return f"decided by {what}" if what.startswith("`") else what

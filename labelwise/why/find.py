@@ -55,15 +55,8 @@ def find_places(corpus: Path, asked: str) -> Iterator[Account]:
         documents = _named(group.texts, "doc", file) if line is None else group.texts.slice(0, 0)
         whole = {*documents["text"].to_pylist()}
         keys = {key for table in (rows, spans, documents) for key in pc.unique(table["text"]).drop_null().to_pylist()}
-
-        def wanted_row(row: Row, whole: Collection[str] = whole) -> bool:
-            return row["text"] in whole or (_is_named(row["file"], file) and line in (None, row["line"]))
-
-        def wanted_span(span: Row, row: Row | None, whole: Collection[str] = whole) -> bool:
-            return wanted_row(span, whole) or bool(row and wanted_row(row, whole))
-
         for account in _accounts(group, keys):
-            yield _choose(_look(account, corpus), wanted_row, wanted_span)
+            yield _choose_place(_look(account, corpus), file, line, whole=account.key in whole)
         for row in rows.filter(pc.is_null(rows["text"])).to_pylist():
             yield Account(None, "", None, [row], [], [0], [])
         for span in spans.filter(pc.is_null(spans["text"])).to_pylist():
@@ -141,26 +134,29 @@ def _look(account: Account, corpus: Path) -> Account:
     return account._replace(doc=doc, shown=doc.text if doc else "")
 
 
-def _choose(
-    account: Account, wanted_row: Callable[[Row], bool], wanted_span: Callable[[Row, Row | None], bool]
-) -> Account:
-    rows = {row["row"]: row for row in account.rows}
-    return account._replace(
-        wanted_rows=[n for n, row in enumerate(account.rows) if wanted_row(row)],
-        wanted_spans=[n for n, span in enumerate(account.spans) if wanted_span(span, rows.get(span["row"]))],
-    )
+def _choose_place(account: Account, file: str, line: int | None, *, whole: bool) -> Account:
+    """Choose the rows and spans at a place, with the spans of these rows; or all."""
+
+    def wanted(row: Row) -> bool:
+        return whole or (_is_named(row["file"], file) and line in (None, row["line"]))
+
+    rows = [n for n, row in enumerate(account.rows) if wanted(row)]
+    numbers = {account.rows[n]["row"] for n in rows}
+    spans = [n for n, span in enumerate(account.spans) if wanted(span) or span["row"] in numbers]
+    return account._replace(wanted_rows=rows, wanted_spans=spans)
 
 
 def _choose_words(account: Account, pattern: re.Pattern[str]) -> Account:
     """Choose all rows, and the spans that have some of the words, or whose offsets couldn't be read."""
     inside = [match.span() for match in pattern.finditer(account.shown)]
 
-    def wanted(span: Row, row: Row | None) -> bool:
+    def wanted(span: Row) -> bool:
         if span["start"] is None or not account.shown:
             return span["start"] is None or bool(pattern.search(span["words"] or ""))
         return any(start < span["end"] and span["start"] < end for start, end in inside)
 
-    return _choose(account, lambda row: True, wanted)
+    spans = [n for n, span in enumerate(account.spans) if wanted(span)]
+    return account._replace(wanted_rows=range(len(account.rows)), wanted_spans=spans)
 
 
 def _split(asked: str) -> tuple[str, int | None]:

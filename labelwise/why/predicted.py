@@ -13,11 +13,9 @@ import numpy as np
 from spacy.language import Language
 
 from labelwise.base.errors import InputError
-from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.docbin_reader import StoredDoc, read_docs
 from labelwise.corpus.pipeline import load_pipeline, predict_batches
 from labelwise.corpus.record import check_corpus
-from labelwise.corpus.texts import key_of
 from spacy_per_label import PerLabelRecognizer
 from spacy_per_label.influence import span_gradients, unit
 
@@ -101,8 +99,7 @@ def rank(nlp: Language, corpus: Path, labels: Sequence[int], gradients: np.ndarr
         return best
     name, ner = find_recognizer(nlp)
     rows, directions = np.array(labels), unit(gradients)
-    stored = (doc for one in find_partitions(corpus / "train") for doc in read_stored_docs(one) if len(doc))
-    for batch, made in predict_batches(nlp, stored, len, without=[name]):
+    for batch, made in predict_batches(nlp, filter(len, read_docs(corpus, "train")), len, without=[name]):
         spans = [*learned_spans(batch, ner.labels, {*labels})]
         places = [place for place, *_ in spans]
         if not places:
@@ -119,7 +116,7 @@ def rank(nlp: Language, corpus: Path, labels: Sequence[int], gradients: np.ndarr
 
 def locate(doc: StoredDoc, start: int, end: int, label: str) -> tuple[str, int, int, str, str]:
     """Return the fields of `TrainSpan` that don't depend on the pipeline."""
-    return key_of(doc), start, end, label, show(doc.text, start, end)
+    return doc.key, start, end, label, show(doc.text, start, end)
 
 
 def show(text: str, start: int, end: int) -> str:

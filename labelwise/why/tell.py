@@ -1,16 +1,20 @@
 """Describe rows and spans line by line: outcome, replacement, and deciding setting."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from labelwise.annotations import Reason
+from labelwise.annotations import ROW_PROBLEMS, SPAN_PROBLEMS, Reason
 from labelwise.corpus import queries
 from labelwise.corpus.docbin_reader import StoredDoc
+from labelwise.corpus.tables import read_groups
 from labelwise.why.account import Account, Row
-from labelwise.why.deciders import SPLITS, decider, decider_of_text
+from labelwise.why.deciders import SPLITS, decider
 from labelwise.why.predicted import PredictedSpan, TrainSpan
 
 MAX_TEXT_CHARS = 150  # of a shown text
+PROBLEM_ROWS = (*ROW_PROBLEMS, Reason.NOT_ANNOTATED, Reason.POLICY_QUESTION, Reason.STALE_DECISION)
+PROBLEM_SPANS = (*SPAN_PROBLEMS, Reason.NOT_A_SPAN)
 
 
 def tell(account: Account, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -32,6 +36,18 @@ def tell(account: Account, settings: Mapping[str, Any]) -> Iterator[str]:
             yield from tell_span(account, account.spans[number], settings)
 
 
+def tell_problems(corpus: Path) -> Iterator[str]:
+    """Yield a line for each row and span that can't be used, or needs a person: dataset, file, line, reason, details.
+
+    RAISES (InputError): if a merge hasn't written the tables.
+    """
+    for group in read_groups(corpus, stopped=True):
+        for table, reasons in ((group.rows, PROBLEM_ROWS), (group.spans, PROBLEM_SPANS)):
+            for row in queries.where(table, "reason", reasons).to_pylist():
+                name = f"{row['dataset']}\t" if row["dataset"] else ""
+                yield f"{name}{row['file']}:{row['line']}\t{queries.describe(row)}"
+
+
 def tell_text(account: Account, settings: Mapping[str, Any]) -> Iterator[str]:
     """Name the text and its split."""
     if not (text := account.text):
@@ -40,8 +56,9 @@ def tell_text(account: Account, settings: Mapping[str, Any]) -> Iterator[str]:
     if text["split"]:
         where = f"in {text['split']}, {SPLITS[text['chosen_by']].format(**settings)}"
     else:
-        why = decider_of_text(text["reason"], settings)
-        where = f"not in the corpus: {text['reason']}{f', {why}' if why else ''}"
+        where = f"not in the corpus: {text['reason']}"
+        if text["reason"] == "not fully annotated":
+            where += f", {decider(Reason.NOT_FULLY_ANNOTATED, settings, '')}"
     words = f": {_shorten(account)!r}" if account.shown else ""
     yield f"Text {text['text']}, {name}{where}{words}"
 

@@ -8,7 +8,7 @@ import pytest
 
 from labelwise.annotations import Reason
 from labelwise.corpus.tables import read_groups
-from labelwise.corpus.texts import find_doc, key_of, read_groups_with_docs
+from labelwise.corpus.texts import find_doc, read_groups_with_docs
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.merge.merge_data import merge_data
 from labelwise.merge.rules.settings import Settings
@@ -284,7 +284,7 @@ def test_a_text_is_found_in_its_partition_and_beside_the_tables(demo_corpus):
     for group, docs in read_groups_with_docs(demo_corpus):
         keys = zip(group.texts["text"].to_pylist(), group.texts["split"].to_pylist(), strict=True)
         for (key, split), (other, doc) in zip(keys, docs, strict=True):
-            assert key == other == key_of(doc)
+            assert key == other == doc.key
             assert find_doc(demo_corpus, split, key).text == doc.text
             assert find_doc(demo_corpus, split, f"{int(key, 16) ^ 1:024x}") is None
             seen += 1
