@@ -48,9 +48,7 @@ def encode(
     drop_inplace(X, drop)
     backprops: list[Any] = []
     for number in range(attrs["layers"]):
-        prefix = f"{number}."
-        layer = {name.removeprefix(prefix): array for name, array in W.items() if name.startswith(prefix)}
-        X, backprop_layer = encode_layer(layer, X, ends.tolist(), attrs["heads"], attrs["eps"], drop)
+        X, backprop_layer = encode_layer(layer_weights(W, number), X, ends.tolist(), attrs["heads"], attrs["eps"], drop)
         backprops.append(backprop_layer)
 
     def backprop(dX: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
@@ -59,6 +57,12 @@ def encode(
             yield from ((f"{number}.{name}", gradient) for name, gradient in gradients.items())
 
     return X, backprop
+
+
+def layer_weights(W: Mapping[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
+    """Return the weights of one layer, without its number in their names."""
+    prefix = f"{number}."
+    return {name.removeprefix(prefix): array for name, array in W.items() if name.startswith(prefix)}
 
 
 def encode_layer(

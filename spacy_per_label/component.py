@@ -147,10 +147,8 @@ class PerLabelRecognizer(TrainablePipe):
         for number, label in enumerate(self.labels):
             if "longest" in points.get(label, {}):  # for recall: find all spans that are so probable
                 odds = (log_odds(points[label]["least"]) - intercepts[number]) / max(slopes[number], EPSILON)
-                least[number], longest[number] = (
-                    max(MIN_THRESHOLD, 0.99 / (1 + np.exp(-odds))),
-                    points[label]["longest"],
-                )
+                least[number] = max(MIN_THRESHOLD, 0.99 / (1 + np.exp(-odds)))
+                longest[number] = points[label]["longest"]
         spans_of_docs = decode(log_p, lengths, least, longest)
         for spans in spans_of_docs:
             spans.probabilities = calibrated(spans.probabilities, slopes[spans.labels], intercepts[spans.labels])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from spacy_per_label.bert import layer_weights
 from spacy_per_label.windows import Window, make_tables
 
 
@@ -22,15 +23,12 @@ def quantize(W: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Any:
     spec.position_encodings.encodings = W["position"][attrs["first_position"] :]
     spec.layernorm_embedding.gamma, spec.layernorm_embedding.beta = W["norm_g"], W["norm_b"]
     for number, layer in enumerate(spec.layer):
-        weights_of_layer = {
-            name.removeprefix(f"{number}."): array for name, array in W.items() if name.startswith(f"{number}.")
-        }
-        attention, wide = layer.self_attention, layer.ffn
+        weights, attention, wide = layer_weights(W, number), layer.self_attention, layer.ffn
         linear = {"qkv": attention.linear[0], "out": attention.linear[1], "up": wide.linear_0, "down": wide.linear_1}
         for name, part in linear.items():
-            part.weight, part.bias = weights_of_layer[f"{name}_W"].T, weights_of_layer[f"{name}_b"]
+            part.weight, part.bias = weights[f"{name}_W"].T, weights[f"{name}_b"]
         for name, norm in (("norm1", attention.layer_norm), ("norm2", wide.layer_norm)):
-            norm.gamma, norm.beta = weights_of_layer[f"{name}_g"], weights_of_layer[f"{name}_b"]
+            norm.gamma, norm.beta = weights[f"{name}_g"], weights[f"{name}_b"]
     model = TransformerEncoderModelSpec(spec)
     model.config.layer_norm_epsilon = attrs["eps"]
     model.register_vocabulary([str(number) for number in range(len(W["word"]))])

@@ -42,10 +42,8 @@ def loss_and_gradient(
     log_p_of_cells = ops.to_numpy(log_p.reshape(-1)[cells])  # the one copy from the device
     loss = -log_p_of_cells[: len(of_known)].sum(dtype="float64")
     # The gradient is softmax - 1 at a known tag, softmax at the other tags of its label, and 0 where nothing is known.
-    added = np.full(len(of_known), -1, log_p.dtype)
-    rejected_loss, added_rows = rejected_spans_loss(
-        log_p_of_cells[len(of_known) :].reshape(-1, TAGS), span, tag
-    )  # (rows, 5)
+    added, rows = np.full(len(of_known), -1, log_p.dtype), log_p_of_cells[len(of_known) :].reshape(-1, TAGS)
+    rejected_loss, added_rows = rejected_spans_loss(rows, span, tag)  # added_rows: (rows, 5)
     # In place, because an array of this shape may be a training's largest.
     gradient = ops.xp.exp(log_p, out=log_p)  # (tokens, labels, 5)
     gradient *= ops.asarray(known[:, :, None])

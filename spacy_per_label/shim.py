@@ -179,10 +179,8 @@ class TransformerShim(HFShim):
 
     def _update(self, optimizer: Optimizer, trained: list[tuple[str, Any]], rate: float, eps: float) -> None:
         """Clip the gradients of parameters with equally many updates, and update them at a share of the rate."""
-        parameters, gradients = (
-            [parameter.data for _, parameter in trained],
-            [parameter.grad for _, parameter in trained],
-        )
+        parameters = [parameter.data for _, parameter in trained]
+        gradients = [parameter.grad for _, parameter in trained]
         steps, firsts, seconds = zip(
             *(self._state(optimizer, name, parameter.data) for name, parameter in trained), strict=True
         )

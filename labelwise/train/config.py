@@ -24,7 +24,7 @@ from labelwise.train.config_checks import check_supported
 from labelwise.train.config_file import PATHS, ConfigFile, flatten, read_config_file
 from labelwise.train.dev_scores import SCORES
 from labelwise.train.goals import read_goals
-from labelwise.train.steps import count_train, fit_steps
+from labelwise.train.steps import count_train, fit_steps, read_block
 from labelwise.train.training_config import TrainingConfig
 from spacy_per_label.hub_files import SettingError
 from spacy_per_label.operating_point import Goal
@@ -93,8 +93,9 @@ def fit_config(config: TrainingConfig) -> FittedConfig:
         if language.has_factory(factory := block.get("factory", "")):
             scores = language.get_factory_meta(factory).default_score_weights or {}
             weights |= {name: None for name in scores if name not in (*SCORES, *weights)}
-    fit_steps(config, file, settings)
-    goals = read_goals(file, settings, config.corpus)
+    block = read_block(settings, file)
+    fit_steps(config, file, block, settings)
+    goals = read_goals(file, block, settings, config.corpus)
     if config.gpu_id < 0 and "grad_scaler_config" not in str(config.overrides.keys()):  # the CPU computes in fp32
         models = [block.get("model", {}) for block in settings["components"].values()]
         for model in (*models, *(one.get("tok2vec", {}) for one in models)):

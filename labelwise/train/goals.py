@@ -7,18 +7,17 @@ from typing import Any
 from thinc.api import Config
 
 from labelwise.corpus.manifest import read_manifest
-from labelwise.train.config_file import GOALS, ConfigFile
-from labelwise.train.steps import read_block
+from labelwise.train.config_file import GOALS, ConfigFile, LabelwiseBlock
 from spacy_per_label.operating_point import Goal
 
 
-def read_goals(file: ConfigFile, settings: Config, corpus: Path) -> dict[str, Goal]:
+def read_goals(file: ConfigFile, block: LabelwiseBlock, settings: Config, corpus: Path) -> dict[str, Goal]:
     """Take the goals of a corpus's labels, on which no step depends; a label's own goal overrides the goal for all.
 
     RAISES (InputError): if a goal isn't a share, a label has two goals or isn't in the corpus, or the recognizer can't
         have goals.
     """
-    block, labels = read_block(settings, file), read_manifest(corpus).labels
+    labels = read_manifest(corpus).labels
     written = {key: value for key in GOALS if (value := getattr(block, key)) is not None}
     goals: dict[str, Goal] = {}
     for key, value in sorted(written.items(), key=lambda item: isinstance(item[1], dict)):

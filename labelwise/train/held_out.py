@@ -6,8 +6,7 @@ from typing import Any
 
 from spacy.language import Language
 
-from labelwise.corpus.docbin_reader import StoredDoc, read_stored_docs
-from labelwise.corpus.manifest import find_partitions
+from labelwise.corpus.docbin_reader import StoredDoc, read_docs
 from labelwise.corpus.pipeline import predict_each
 from labelwise.train.reader import make_reference
 from spacy_per_label.calibrate import Fitted, Judged
@@ -47,9 +46,8 @@ def fit_points(nlp: Language, texts: Iterator[StoredDoc], goals: Mapping[str, Go
 def find_longest(corpus: Path) -> dict[str, int]:
     """Return the length in tokens of each label's longest gold span in train."""
     longest: dict[str, int] = {}
-    for file in find_partitions(corpus / "train"):
-        for stored in read_stored_docs(file):
-            for start, end, label in stored.gold:
-                name = stored.strings[label]
-                longest[name] = max(longest.get(name, 0), end - start)
+    for stored in read_docs(corpus, "train"):
+        for start, end, label in stored.gold:
+            name = stored.strings[label]
+            longest[name] = max(longest.get(name, 0), end - start)
     return longest

@@ -56,12 +56,10 @@ def make_logger(
             if resources and used:
                 append_row(Path(resources), used)
             seconds = (time.monotonic() - began) / steps * (last - info["step"])
-            speed, time_left = (
-                f"{used.get('words_per_second', 0):,.0f}",
-                describe_seconds(seconds) if seconds > 0 else "",
-            )
+            time_left = describe_seconds(seconds) if seconds > 0 else ""
+            cells = info["step"], f"{info['score']:.3f}", f"{used.get('words_per_second', 0):,.0f}", time_left
             bar.clear()
-            print(ROW.format(info["step"], f"{info['score']:.3f}", speed, time_left).rstrip(), file=stdout)
+            print(ROW.format(*cells).rstrip(), file=stdout)
 
         return log, bar.close
 

@@ -196,10 +196,10 @@ def take(files: Sequence[Partition], limit: int) -> list[tuple[Partition, int | 
         return [(file, None) for file in files]
     chosen: list[tuple[Partition, int | None]] = []
     for file in files:
-        count = min(limit, sum(1 for _ in read_stored_docs(file))) if limit else 0
-        limit -= count
-        if count:
+        if limit:
+            count = min(limit, sum(1 for _ in read_stored_docs(file)))
             chosen.append((file, count))
+            limit -= count
     return chosen
 
 

@@ -33,7 +33,7 @@ def read_block(settings: Config, file: ConfigFile) -> LabelwiseBlock:
         raise file.error(f"labelwise.{key}", f"{problem}; correct it{example}") from error
 
 
-def fit_steps(config: TrainingConfig, file: ConfigFile, settings: Config) -> None:
+def fit_steps(config: TrainingConfig, file: ConfigFile, block: LabelwiseBlock, settings: Config) -> None:
     """Apply the rule for few words; set the number of steps, the end of the rate, and the evaluation frequency.
 
     The steps are the given ones, or the epochs of [labelwise], or training.max_steps.
@@ -42,7 +42,7 @@ def fit_steps(config: TrainingConfig, file: ConfigFile, settings: Config) -> Non
     RAISES (InputError): if steps exceed training.max_steps, an epoch's can't be counted, dev would be evaluated fewer
         than four times, or the learning rate rises for longer than training lasts.
     """
-    block, training = read_block(settings, file), settings["training"]
+    training = settings["training"]
     if count_words(config.corpus, settings) < block.few_words:
         if block.few_batch and "size" in training["batcher"] and "training.batcher.size" not in config.overrides:
             training["batcher"]["size"] = block.few_batch
