@@ -10,8 +10,9 @@ import msgspec
 from labelwise.base.text import State
 
 Verdict = Literal["accept", "reject", "ignore"]
-# The question: all spans, yes or no on some, relations, something else, or nothing yet; or its text has tags.
-Kind = Literal["complete", "binary", "relations", "other", "unanswered", "tags in text"]
+# The question: all spans, yes or no on some, something else (about the spans that it shows), or nothing yet; or its
+# text has tags.
+Kind = Literal["complete", "binary", "about spans", "other", "unanswered", "tags in text"]
 
 # Keys of records that our own exports write, and readers read.
 DOCUMENT = "doc"  # key of `meta`: name of the text's document

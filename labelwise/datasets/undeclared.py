@@ -27,8 +27,9 @@ from labelwise.sources.tags import NO_LABEL
 
 # Why tasks of some kinds have no labels.
 UNREAD = {
-    "relations": (
-        f"{Reason.UNSUPPORTED_INTERFACE}: it asks about relations; if its spans are complete, add `kind: complete`"
+    "about spans": (
+        f"{Reason.UNSUPPORTED_INTERFACE}: it asks about something other than its spans, such as relations; if they are "
+        "complete, add `kind: complete`"
     ),
     "other": f"{Reason.UNSUPPORTED_INTERFACE}: it asks about something other than spans, such as categories",
     "unanswered": f"{Reason.NOT_ANNOTATED}: no spans, labels, tags or answer",
@@ -127,6 +128,7 @@ def _describe(file: Path, entry: Entry, names: set[str]) -> Undeclared:
     except (InputError, OSError) as error:
         problem = str(error).removeprefix(f"{printable(file)}: ")
     other = f"no format has such a name; they end with {', '.join(SUFFIXES)}"
+    other = "its suffix has capitals; rename it" if file.name.lower().endswith(SUFFIXES) else other
     problem = problem or ("its name isn't UTF-8; rename it" if file.name.endswith(SUFFIXES) else other)
     return Undeclared(entry, problem=problem, readable=False)
 
@@ -156,12 +158,12 @@ def labels_in(folder: Path) -> tuple[str, ...]:
 def _look_into(entry: Entry, file: Path) -> Undeclared:
     """Add the labels used in a file to its entry; without any, explain why by the first bad row."""
     labels: set[str] = set()
-    related: set[str] = set()  # the labels of spans whose relations are asked for
+    related: set[str] = set()  # the labels of spans that something else is asked about
     texts, problem, readable = 0, "", True
     for item in read_items(file, entry.database, entry.key):
         task = None if isinstance(item, Problem) or item.kind in UNREAD else item
         why = str(item) if isinstance(item, Problem) else UNREAD.get(item.kind, "")
-        if isinstance(item, Task) and item.kind == "relations":
+        if isinstance(item, Task) and item.kind == "about spans":
             related.update(span.label for span in item.spans)
         if task:
             texts += 1
@@ -174,7 +176,7 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
     if NO_LABEL in labels:
         why = "its tags, such as B and I, have no label; declare the one that they mean"
         return Undeclared(entry, texts, why)
-    why = "" if labels else f"it has no span with a label{problem}"
+    why = "" if labels else f"it has no span with a label{problem}" if texts or problem else "it has no rows"
     for key, value in KEY.findall(problem) if not labels and not entry.key else ():
         chosen = _look_into(msgspec.structs.replace(entry, **{key: value}), file)
         if chosen.entry.labels:

@@ -13,7 +13,7 @@ The words are str.format templates over the query's values. `{where}` names the 
 import os
 import string
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
@@ -60,6 +60,7 @@ class SampledText(NamedTuple):
     """A text of the corpus: tokens, datasets, accepted spans and tokens in them by label.
 
     punctuated (Sequence[tuple[str, str]]): label and quote of short spans of words with a final punctuation mark.
+    behind (Set[tuple[str, str]]): labels of spans, each with that of the span directly before it, or "".
     """
 
     text: str
@@ -68,6 +69,7 @@ class SampledText(NamedTuple):
     labels: Mapping[str, int] = {}
     spans: Mapping[str, int] = {}
     punctuated: Sequence[tuple[str, str]] = ()
+    behind: Set[tuple[str, str]] = frozenset()
 
 
 @dataclass
@@ -96,6 +98,8 @@ class Merged:
                 text, labels, spans = doc.text, Counter[str](), Counter[str]()
                 starts, ends = doc.offsets()
                 punctuated = []
+                ending = {end: doc.strings[label_hash] for _, end, label_hash in doc.gold}
+                behind = {(doc.strings[label_hash], ending.get(start, "")) for start, _, label_hash in doc.gold}
                 for start, end, label_hash in doc.gold:
                     label = doc.strings[label_hash]
                     labels[label] += end - start
@@ -103,7 +107,7 @@ class Merged:
                     if 1 < end - start <= MAX_NAME_TOKENS and doc.strings[doc.words[end - 1]] in PUNCTUATION:
                         punctuated.append((label, quote(text, starts[start], ends[end - 1])))
                 names = [*dict.fromkeys(datasets[key])]
-                texts.append(SampledText(text, len(doc), names, labels, spans, punctuated))
+                texts.append(SampledText(text, len(doc), names, labels, spans, punctuated, behind))
                 chars += len(text)
                 if len(texts) >= MAX_TEXTS or chars >= MAX_CHARS:
                     return texts

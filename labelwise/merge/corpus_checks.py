@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 
 import msgspec
 import pyarrow.compute as pc
@@ -39,6 +39,7 @@ MIN_OTHER_SPLIT = 0.1  # share of a dataset's rows
 MIN_SAME_PERSON_F = 0.97  # F1 between two annotators
 MIN_TEST_TEXTS = 20
 MAX_SALTS = 1000  # that are tried
+MIN_SHORT, MAX_SHORT = 3, 4  # letters of a short label, such as LOC
 MIN_OVERLAPPED = 0.8  # share of a label's spans
 
 
@@ -164,11 +165,23 @@ def _overlapped_labels(data: Data) -> Iterator[Evidence]:
             yield Evidence(n, {"all": used[label], "label": label, "others": [*largest_first(winners)]})
 
 
-def _similar_labels(ledger: Ledger) -> Iterator[Evidence]:
-    for pair in combinations(ledger.labels, 2):
-        if len({*map(simplify, pair)}) == 1:
-            old, new = sorted(pair, key=lambda label: ledger.labels[label]["gold"])
+def _similar_labels(merged: Merged) -> Iterator[Evidence]:
+    """Find labels with nearly equal names, and those that are short, such as LOC, for a label of other texts."""
+    labels = merged.ledger.labels
+    for pair in combinations(labels, 2):
+        one, other = sorted(pair, key=len)
+        short = MIN_SHORT <= len(one) <= MAX_SHORT and other.casefold().startswith(one.casefold())
+        short = short and other[len(one) :].isalpha() and _are_apart(merged, one, other)
+        if short or simplify(one) == simplify(other):
+            old, new = sorted(pair, key=lambda label: labels[label]["gold"])
             yield Evidence(values={"old": old, "new": new})
+
+
+def _are_apart(merged: Merged, one: str, other: str) -> bool:
+    """Return whether no dataset with one of two labels has the other, or texts of one with the other."""
+    one_of, other_of = ({data.name for data in merged.datasets if label in data.labels} for label in (one, other))
+    pairs = [*product(one_of, other_of), *product(other_of, one_of)]
+    return not any(name == second or second in merged.figures[name].shared for name, second in pairs)
 
 
 def simplify(label: str) -> str:
@@ -393,8 +406,8 @@ ADVICE: tuple[Kind, ...] = (
     ),
     Kind(
         "similar labels",
-        lambda merged: _similar_labels(merged.ledger),
-        "{old!r} and {new!r} may be one label: their names are nearly equal.",
+        _similar_labels,
+        "{old!r} and {new!r} may be one label: their names are nearly equal, or one is short for the other.",
         f"If {{old!r}} is one, {RENAME}",
     ),
     Kind(

@@ -19,6 +19,7 @@ from labelwise.merge.figures import ANSWERED, SUPERSEDED, USED
 MIN_PRESENT = 0.02  # share of a dataset's texts that have spans of a label in other datasets
 MIN_FIRST_ROWS = 0.1  # share of a file's rows that lack a label which others have
 MAX_LATE_CHANCE = 1e-6  # that all rows with a label are behind them
+MIN_RUNS = 5  # last rows without a span, for each of the longest such run before
 MAX_SHIFT = 4  # standard deviations of another label's rows among them; more where topics follow each other
 
 
@@ -64,6 +65,23 @@ def _late_labels(merged: Merged) -> Iterator[Evidence]:
         shifts = [abs(n - share * every) / (share * (1 - share) * every) ** 0.5 for n, every in others]
         if sum(n for n, _ in others) >= MIN_SPANS and max(shifts) < MAX_SHIFT:
             yield from _cut(files[name], label, first, before, behind)
+
+
+def _empty_ends(merged: Merged) -> Iterator[Evidence]:
+    """Find files whose last rows have no spans, many more than between others: they may not be annotated yet."""
+    files = {
+        dataset.name: dataset
+        for dataset in merged.datasets
+        if len(dataset.files) == 1 and not read_conversion(Path(dataset.declared).parent)
+    }
+    lines = _lines_of(merged, files) if files else {}
+    for name, dataset in files.items():
+        marked = [of for key, of in lines.items() if key[0] == name and key[1]]
+        if marked:
+            rows, lines_with_spans = np.unique(lines[name, ""]), np.unique(np.concatenate(marked))
+            *gaps, n = np.diff(np.searchsorted(rows, lines_with_spans), prepend=-1, append=len(rows)) - 1
+            if n >= max(MIN_SPANS, MIN_FIRST_ROWS * len(rows), MIN_RUNS * max(gaps)):
+                yield Evidence(int(n), {"all": len(rows), "last": int(lines_with_spans[-1])}, dataset=dataset)
 
 
 def _lines_of(merged: Merged, names: Iterable[str]) -> dict[tuple[str, str], np.ndarray]:
@@ -116,5 +134,11 @@ LABEL_CHECKS = (
         "If so, these rows teach that they have none. Cut the file (`{cut}`), take it out of the folder, and replace "
         "{where} by these",
         "{entries}",
+    ),
+    Kind(
+        "empty end",
+        _empty_ends,
+        "Dataset {dataset!r}: the last {n:,} of its {all:row} have no spans. Are they annotated?",
+        "If not, they teach that they have none: delete all behind line (or element) {last}.",
     ),
 )

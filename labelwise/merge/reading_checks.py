@@ -40,6 +40,7 @@ MIN_OFF_TOKENS = 1 / 6  # share of a dataset's spans
 MIN_EMPTY, MIN_EMPTY_SHARE = 5, 1 / 4  # of the annotated documents of a brat corpus
 MIN_REJECTED = 0.2  # share of a dataset's answers
 MIN_COPIES = 0.9  # share of a dataset's answers
+MIN_ONCE = 1 / 3  # share of the spans that have a label of their own
 MIN_OTHER_NAME = 0.2  # share of the spans of two labels that may be the same
 MAX_CHANCE = 0.001  # probability that two independent labels share no text
 TAG_PREFIXES = frozenset("BIOSELU")  # the prefixes of tags
@@ -171,15 +172,16 @@ def _most_spans_lost(data: Data, helped: Reason | None = None) -> list[Evidence]
 
 def _odd_labels(data: Data, problem: str) -> list[Evidence]:
     used, lost, reasons = _losses(data)
-    spans = used + lost
-    if not spans or not any(file.path.name.endswith(TABLES) for file in data.dataset.files):
-        return []
+    spans = Counter({label: n for label, n in (used + lost).items() if label})
+    tagged = any(file.path.name.endswith(TABLES) for file in data.dataset.files)
     bare = sorted(label for label in spans if label in TAG_PREFIXES or re.search(r"[=|'\"\[\]]", label))
     once = [label for label, n in spans.items() if n == 1]
+    # A wrong column has frequent words, too.
+    often = len(spans) >= MIN_SPANS if tagged else len(once) >= max(MIN_SPANS, MIN_ONCE * spans.total())
     problems = {
-        "tags without labels": bare if 2 * sum(spans[label] for label in bare) >= spans.total() else [],
-        "words as labels": sorted(label for label in spans if label and not re.search(r"\w", label)),
-        "labels used once": once if len(spans) >= MIN_SPANS and 2 * len(once) > len(spans) else [],
+        "tags without labels": bare if tagged and 2 * sum(spans[label] for label in bare) >= spans.total() else [],
+        "words as labels": sorted(label for label in spans if tagged and not re.search(r"\w", label)),
+        "labels used once": once if often and 2 * len(once) > len(spans) else [],
     }
     if problem != next((name for name, labels in problems.items() if labels), ""):
         return []
@@ -249,10 +251,10 @@ def _folders_of_other_labels(merged: Merged) -> Iterator[Evidence]:
 UNUSABLE_OF_ALL = "{n:,} of {all:span} can't be used: {reasons}"
 TRIED = f"No other reading of the offsets fits better (tried: {DECLARABLE}, unescaped HTML, stripped texts)."
 UNUSABLE = "{n:span has|spans have} unusable offsets"
-RIGHT_COLUMN = f"Correct the column of the tags, or `labels`. {IF_CORRECT}"
+RIGHT_COLUMN = f"Correct the column or the key of the labels. {IF_CORRECT}"
 stop = partial(dataset_check, stops=True)
 REPLACED = "{n:,} of {all:span} are only in rows that a later row of the same text replaced"
-IF_BOTH_COUNT = "If both rows count, {add}"
+IF_BOTH_COUNT, UNION = "If both rows count, {add}", "duplicates: union  # or `latest`, if only the later row counts"
 OTHER_NAME = "{n:span has|spans have} the undeclared label {old!r}, and no text with one has a span of {new!r}"
 IF_OTHER_NAME = "If {old!r} is another name of {new!r}, {add} the first line; if you don't want this label, the second"
 OR_EXPECT = "(or `expect_losses: true`, if that is correct)"
@@ -274,10 +276,27 @@ HELPED = {
         "encoding: cp1252  # or their encoding",
     ),
 }
+NOT_DECLARED = {
+    "other offsets of brat": (
+        "brat",
+        "with `{reading}` offsets",
+        "Correct the offsets in the .ann files: brat counts characters from 0, and a span's end is behind it.",
+    ),
+    "offsets of unescaped text": (
+        "html",
+        "if counted as in unescaped HTML, where `&amp;` is one character",
+        "Write the texts that were annotated: in Python, html.unescape(text).",
+    ),
+    "offsets of stripped text": (
+        "stripped",
+        "if counted without the white space at the start of the text",
+        "Write the texts that were annotated: in Python, text.lstrip().",
+    ),
+}
 ODD = {
     "tags without labels": ["its tags have no labels, only {labels!r}"],
     "words as labels": ["its labels look like words: {labels!r}"],
-    "labels used once": ["{n:,} of {all:label} occur only once: {labels!r}. Is this the right column?"],
+    "labels used once": ["{n:,} of {all:label} occur only once: {labels!r}. Are they words, numbers or identifiers?"],
 }
 
 # Was each dataset read as intended?
@@ -309,23 +328,9 @@ READING: tuple[Kind, ...] = (
         "Replace {where} by these",
         "{entries}",
     ),
-    stop(
-        "other offsets of brat",
-        lambda data: _other_offsets(data, "brat"),
-        f"{UNUSABLE}; {{left:,}} with `{{reading}}` offsets",
-        "Correct the offsets in the .ann files: brat counts characters from 0, and a span's end is behind it.",
-    ),
-    stop(
-        "offsets of unescaped text",
-        lambda data: _other_offsets(data, "html"),
-        f"{UNUSABLE}; {{left:,}} if counted as in unescaped HTML, where `&amp;` is one character",
-        "Write the texts that were annotated: in Python, html.unescape(text).",
-    ),
-    stop(
-        "offsets of stripped text",
-        lambda data: _other_offsets(data, "stripped"),
-        f"{UNUSABLE}; {{left:,}} if counted without the white space at the start of the text",
-        "Write the texts that were annotated: in Python, text.lstrip().",
+    *(
+        stop(name, partial(_other_offsets, problem=problem), f"{UNUSABLE}; {{left:,}} {counted}", remedy)
+        for name, (problem, counted, remedy) in NOT_DECLARED.items()
     ),
     stop(
         "spans inside words",
@@ -363,12 +368,9 @@ READING: tuple[Kind, ...] = (
         "If so, to keep all answers (or set `labels: [{others}]`, to ignore the rest), {add}",
         "duplicates: union",
     ),
-    stop(
-        "mostly replaced spans",
-        lambda data: _replaced_spans(data, stops=True),
-        REPLACED,
-        IF_BOTH_COUNT,
-        "duplicates: union  # or `latest`, if only the later row counts",
+    *(
+        dataset_check(name, partial(_replaced_spans, stops=stops), REPLACED, IF_BOTH_COUNT, UNION, stops=stops)
+        for name, stops in (("mostly replaced spans", True), ("replaced spans", False))
     ),
     Kind(
         "files missing in a split",
@@ -407,13 +409,6 @@ READING: tuple[Kind, ...] = (
         "{n:,} of {all:span} start or end inside a token",
         "To take whole tokens, set in the section merge of project.yml (docs/settings.md has other tokenizers)",
         "alignment: expand",
-    ),
-    dataset_check(
-        "replaced spans",
-        lambda data: _replaced_spans(data, stops=False),
-        REPLACED,
-        IF_BOTH_COUNT,
-        "duplicates: union  # or `latest`, if only the later row counts",
     ),
     dataset_check(
         "rejected single spans",

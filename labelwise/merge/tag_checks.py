@@ -1,8 +1,8 @@
 """Import checks of misread tags, and of texts that aren't sentences of words."""
 
 import re
-from collections import Counter
-from collections.abc import Container
+from collections import Counter, defaultdict
+from collections.abc import Container, Mapping
 from itertools import chain, islice
 
 from labelwise.merge.check_kinds import (
@@ -31,16 +31,29 @@ MIN_SENTENCES = 10  # in a dataset's only text
 MAX_FILES = 50  # files of a dataset to search for layers
 SPELLINGS = (MIDDLE, BELOW, BEHIND, LOWER_CASE)
 PIECE = re.compile(r"##\w+")  # as BERT's tokenizer writes them
+# A tag inside an entity or at its end, in any spelling.
+INSIDE = re.compile(r"(?i)[imel]|[imel][a-z]*[\W_](?P<label>.+)|(?P<other>.+)[\W_][imel][a-z]*")
 SENTENCE_END = re.compile(r" [.!?。！？](?= )")
 
 
 def _tags_as_labels(data: Data) -> list[Evidence]:
-    """Find labels with prefixes of tags, or O as the most frequent one."""
+    """Find labels with prefixes of tags, O as the most frequent one, or labels of all words inside entities."""
     labels = data.figures.labels(*{reason for _, reason in data.figures.spans})
-    tags = Counter({name: n for name, n in labels.items() if name and MIDDLE.fullmatch(name)})
-    recurring = find_recurring(tags) if 2 * tags.total() > labels.total() else ()
+    labels = Counter({name: n for name, n in labels.items() if name})
+    tags = Counter({name: n for name, n in labels.items() if MIDDLE.fullmatch(name)})
+    recurring = find_recurring(tags) if 2 * tags.total() > labels.total() else _inside_tags(data, labels)
     outside = labels["O"] if labels["O"] == max(labels.values(), default=0) else 0
-    return some(outside or len(recurring), labels=largest_first(labels if outside else tags))
+    return some(outside or len(recurring), labels=largest_first(tags if tags and not outside else labels))
+
+
+def _inside_tags(data: Data, labels: Mapping[str, int]) -> list[str]:
+    """List labels such as I, INSIDE-PER or PER/E whose spans are all directly behind those of I, START-PER or PER/B."""
+    before: defaultdict[str, set[str]] = defaultdict(set)
+    for label, other in {pair for sampled in data.sample for pair in sampled.behind}:
+        before[label] |= {other} - {label}
+    matches = [match for label in before if labels[label] >= MIN_SPANS and (match := INSIDE.fullmatch(label))]
+    own = [(match[0], match["label"] or match["other"] or "") for match in matches]
+    return [label for label, rest in own if all(other and rest in other for other in before[label])]
 
 
 def _misspelled_tags(data: Data) -> list[Evidence]:
@@ -108,7 +121,7 @@ TAG_CHECKS = (
         "tags as labels",
         _tags_as_labels,
         "its labels look like tags of tokens (BIO, BILOU, BMES): {labels}",
-        "Write one span for each entity, with its label alone, or the tokens with their tags (docs/formats.md). "
+        "Write one span for each entity, with its label alone, or tokens with tags such as B-PER, I-PER and O. "
         f"{IF_CORRECT}",
         EXPECTED,
         stops=True,

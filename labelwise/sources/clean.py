@@ -45,7 +45,7 @@ def clean(
     uncovered: Mapping[str, State] | None = None,
     offsets: str = "",
 ) -> Task:
-    """Convert raw values to a task, with stripped spans; a span that misquotes the text is unusable.
+    """Convert raw values to a task, with stripped spans and labels; a span that misquotes the text is unusable.
 
     offsets (str): name of the offsets' reading (READINGS); "" for code points.
     who (Iterable[Any]): candidates for the annotator's name: the first usable one counts.
@@ -55,6 +55,7 @@ def clean(
     read = READINGS[offsets] if offsets else None
     for span in spans or ():
         start, end, label, verdict = span.start, span.end, span.label, span.answer
+        label = label.strip() if type(label) is str else label
         why, fits = "", tuple[str, ...]()
         if verdict is not None and verdict not in ANSWERS:
             verdict = "ignore"
@@ -66,7 +67,7 @@ def clean(
         if read and whole:
             start, end = read(text, (start, end)) or (-1, -1)
         written = (start, end)
-        if whole and 0 <= start < end <= length and type(label) is str and label.strip():
+        if whole and 0 <= start < end <= length and type(label) is str and label:
             if text[start].isspace() or text[end - 1].isspace():
                 start, end = trim(text, start, end)
             if (
@@ -79,7 +80,7 @@ def clean(
             elif start < end:
                 usable.append(Span(start, end, label, verdict, *(span.place or ())))
                 continue
-        if whole and not read and span.text and type(span.text) is type(label) is str and label.strip():
+        if whole and not read and span.text and type(span.text) is type(label) is str and label:
             fits = tuple(name for name in READINGS if _quoted_by(name, text, written, span.text))
         values = {"start": (span.start, start, int), "end": (span.end, end, int), "label": (label, label, str)}
         wrong = [

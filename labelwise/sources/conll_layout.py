@@ -101,20 +101,23 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
     sentences = _sentences(head)
     if columns:
         _check_shapes(path, width, sentences)
+    tags = {place: scheme for place, column in enumerate(columns) if (scheme := _scheme_of(column))}
+    other = len(first) == width and not names and tags and all(_is_named(columns[place], tags[place]) for place in tags)
+    unknown = first if other else []
+    columns = [column[bool(unknown) :] for column in columns]
     if column_names or names:
         # R writes no name of its first column, the numbers of rows.
         numbered = names and len(names) == width - 1 and all(map(str.isdigit, columns[0]))
         named = column_names or [""] * bool(numbered) + names
         token, tag = _named_columns(named)
         sentence = next((place for place, name in enumerate(named) if SENTENCE.match(name.upper())), -1)
-        layout = Layout(shape, token, tag, names, sentence)
+        layout = Layout(shape, token, tag, names or unknown, sentence)
     else:
-        tags = {place: scheme for place, column in enumerate(columns) if (scheme := _scheme_of(column))}
-        tag = _choose_column(path, columns, tags)
+        tag = _choose_column(path, columns, tags, named=bool(unknown))
         pairs = (pair for rows in sentences for pair in pairwise(rows))
         neighbors = [pair for pair in pairs if all(len(row) == width for row in pair)]
         token = _find_tokens(path, columns, {*tags, tag}, tag, neighbors)
-        layout = Layout(shape, token, -1 if tag == width - 1 else tag)
+        layout = Layout(shape, token, -1 if tag == width - 1 else tag, unknown)
     if width > max(layout.token, layout.tag, 0):
         _check_words(path, columns[layout.token], columns[layout.tag], sentences)
     return layout
@@ -198,6 +201,12 @@ def _are_names(cells: Sequence[str]) -> bool:
     return named and not any(cell in OUTSIDE[:2] or PREFIXED.fullmatch(cell) for cell in cells)
 
 
+def _is_named(column: Sequence[str], scheme: Scheme) -> bool:
+    """Return whether a column of tags begins with neither a tag nor another's label: with a name in any language."""
+    labels = {label for tag in column[1:] for _, label in split_tag(tag, scheme)}
+    return column[0] not in scheme.outside | labels and not (scheme.spelled and scheme.spelled.fullmatch(column[0]))
+
+
 def _rank(name: str) -> int:
     """Return a name's rank among names of tags, from 0; NE-COARSE-LIT and ner_tags count, too."""
     first = WORD_ENDS.split(name.upper().rpartition(":")[2].strip())[0]
@@ -216,10 +225,10 @@ def _scheme_of(column: Sequence[str]) -> Scheme | None:
     return scheme if sum(map(bool, map(scheme.spelled.fullmatch, tags))) >= MIN_SHARE * len(tags) else None
 
 
-def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, Scheme]) -> int:
-    """Choose the column of tags, else the last column, if it may have labels alone; refuse others."""
+def _choose_column(path: Path, columns: Sequence[Sequence[str]], tags: Mapping[int, Scheme], *, named: bool) -> int:
+    """Choose the column of tags, else the last column, if it may have labels alone; refuse others, or `named` ones."""
     labels = [{label for cell in columns[place] for _, label in split_tag(cell, tags[place])} for place in tags]
-    shared = all(any(label.startswith(tuple(labels[0])) for label in other) for other in labels[1:])
+    shared = all(not named and any(label.startswith(tuple(labels[0])) for label in other) for other in labels[1:])
     if tags and (shared or any(scheme.spelled is BRACKETED for scheme in tags.values())):
         return next(iter(tags))
     last = {*columns[-1]} - {*OUTSIDE} if columns else set()

@@ -86,6 +86,7 @@ FOREIGN = (
     Foreign(f"these are questions about labels (MRC); {ROWS}", ("context", "span_position")),
     Foreign("it compares two answers (ner.eval-ab), and annotates nothing", ("accept", "reject", "mapping")),
     Foreign("these are spaCy's Examples as dicts; write their `reference` to .spacy", ("doc_annotation",)),
+    Foreign("this is a table of pandas'; write df.to_json(PATH, orient='records')", ("columns", "index", "data")),
     Foreign("these are rows of Hugging Face's server; download the Parquet file", ("row_idx", "row")),
     Foreign(f"this is OpenNLP's; {ROWS}", begins=rb"(?:[^\n]*\n){0,20}?[^\n]*<START:"),
     Foreign(f"this is Rasa's; {ROWS}", begins=rb"version:[^\n]*\s+nlu:"),

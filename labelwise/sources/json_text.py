@@ -51,6 +51,8 @@ def why_not_json(content: bytes | str) -> str:
         why = str(error).removeprefix("JSON is malformed: ")
         if "surrogate" in why:
             return "a lone surrogate, such as \\ud83d: half of a character that was cut; delete it"
+        if why.startswith("trailing characters"):
+            return "more follows its end; write each row on a line of its own, without a comma behind it: jq -c ."
         if place := BYTE.search(why):
             raw = content.encode("utf8", "backslashreplace") if isinstance(content, str) else content
             why += f": {raw[int(place[1]) :][:MAX_SHOWN_BYTES].decode('utf8', 'backslashreplace').strip()!r}"

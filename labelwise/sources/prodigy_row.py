@@ -114,14 +114,15 @@ def kind_of(row: ProdigyRow) -> Kind:
     """Return whether a row asked for all spans ("complete") or for yes or no on its spans ("binary").
 
     A review has the kind of the reviewed tasks. A row without an interface is binary if its spans have answers or
-    ranks. Rows of other interfaces, such as `classification`, say nothing about spans ("relations", "other"). A text
-    alone is raw input ("unanswered"), unless annotations are written into it ("tags in text").
+    ranks. Rows of other interfaces, such as `classification`, say nothing about spans ("other"), but may have been made
+    from annotated ones ("about spans"). A text alone is raw input ("unanswered"), unless annotations are written into
+    it ("tags in text").
     """
     view = row.reviewed_view_id if row.view_id == "review" else row.view_id
     # Old versions name no interface: text classification shows matches of patterns as spans.
-    classified = view is None and type(row.label) is str and all(span.pattern is not None for span in row.spans or ())
-    if classified or (view not in BINARY_VIEWS and view not in COMPLETE_VIEWS):
-        return "relations" if view == "relations" else "other"
+    matched = all(span.pattern is not None for span in row.spans or ())
+    if (view is None and type(row.label) is str and matched) or view not in (*BINARY_VIEWS, *COMPLETE_VIEWS):
+        return "other" if matched else "about spans"
     if row.is_binary is not None:
         return "binary" if row.is_binary else "complete"
     if row.no_missing:

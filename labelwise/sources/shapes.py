@@ -49,6 +49,7 @@ NAMES = ("label", "labels", "type", "entity", "entitygroup", "entitytype", "enti
 # Keys of values with start, end and label other than annotation: sentences, remarks, tokens, Prodigy's additions.
 NO_ANNOTATION = {"sents", "Comments", "comments", "tokens", "meta", "relations", "options", "cats"}
 NO_ANNOTATION |= {"versions", PREDICTED, REJECTED}
+LABEL_STUDIOS = {"annotations", "completions", "predictions"}  # beside its `data`
 PREDICTIONS = re.compile("predict|suggest", re.IGNORECASE)  # in the key of spans that nobody annotated
 NO_LETTERS = re.compile("[^a-z]+")
 TAG_ENDS = re.compile(r"[\s,'\"]+")  # between tags in a string
@@ -106,18 +107,18 @@ def convert_row(line: int, content: Any, how: How) -> Iterator[Converted | Probl
 def rewrite(row: Any) -> Any:
     """Rewrite a simple row in doccano's or Prodigy's form; return others unchanged."""
     match row:
+        case {"data": dict() as inner} if not LABEL_STUDIOS & row.keys() and shape_of(inner):
+            return rewrite({key: value for key, value in row.items() if key != "data"} | inner)
         case [str(text), {"entities": entities} | [*entities]]:
             return {"text": text, "entities": entities}
         case [[str(), *_, str()], *_] if all(isinstance(pair, list) and len(pair) == len(row[0]) for pair in row):
             return {"tokens": [pair[0] for pair in row], "ner_tags": [pair[-1] for pair in row]}
-        case {"text": str(), "spans": [[*_], *_] as spans}:
-            return row | {"spans": [span if isinstance(span, dict) else _of_list(span) for span in spans]}
         case {"text": str(), "spans": {**groups}} if len(groups) == 1:  # `Doc.to_json` of spaCy
             return rewrite(row | {"spans": next(iter(groups.values()))})
-        case {"text": str(), "spans": [{**first}, *_] as spans} if not has_usual_keys(
-            first.get("start"), first.get("label")
+        case {"text": str(text), "spans": [{} | [*_] as first, *_] as spans} if not (
+            isinstance(first, dict) and has_usual_keys(first.get("start"), first.get("label"))
         ):
-            return row | {"spans": [_renamed(span, row["text"]) if isinstance(span, dict) else span for span in spans]}
+            return row | {"spans": [_renamed(span, text) for span in spans]}
         case {"content": str(text), "annotation": None | []}:
             return {"text": text, "labels": None}
         case {"content": str(text), "annotation": [*marks]}:
@@ -144,14 +145,10 @@ def has_usual_keys(start: Any, label: Any) -> bool:
     return start is not None and isinstance(label, str)
 
 
-def _renamed(span: dict[str, Any], text: str) -> dict[str, Any]:
+def _renamed(span: Any, text: str) -> dict[str, Any]:
     read = _span_of(span, text)
-    return span | {"start": read.start, "end": read.end, "label": read.label, "text": read.text}
-
-
-def _of_list(span: Any) -> dict[str, Any]:
-    """Convert a list to a span; anything else has no offsets, so is unusable."""
-    return dict(zip(("start", "end", "label"), span if isinstance(span, list) else (), strict=False))
+    own = {"start": read.start, "end": read.end, "label": read.label, "text": read.text}
+    return {**span, **own} if isinstance(span, dict) else own
 
 
 def _points(marks: list[Any]) -> Iterator[dict[str, Any]]:
@@ -229,6 +226,8 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
         return why
     if row.get("spans"):
         return ""
+    if shape is None and len(row) > 1 and all(map(_has_text, row.values())):
+        return "it is an object of rows; write each as a row: jq -c '.[]'"
     if shape is None and _is_span(row):
         return "it is a single span: write each text once, with a list of its `spans`"
     for key, value in sorted(row.items(), key=lambda item: bool(PREDICTIONS.search(item[0]))):

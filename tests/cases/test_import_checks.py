@@ -125,6 +125,74 @@ def test_tags_that_are_written_otherwise_than_most_are_warned_of(tmp_path: Path,
     assert (f"look like tags that aren't written like the others: {tag} (" in outcome.said) == warned
 
 
+@pytest.mark.parametrize(
+    ("begin", "inside", "stopped"),
+    [
+        ("START-{}", "INSIDE-{}", True),
+        ("{}", "I", True),
+        ("{}.beg", "{}.end", True),
+        ("{}-value", "{}-unit", False),
+        ("{}", "INSIDE", False),
+    ],
+)
+def test_labels_of_all_words_inside_entities_are_tags(tmp_path: Path, begin: str, inside: str, stopped: bool) -> None:
+    """Whatever their spelling: each is directly behind another one."""
+    rows = [
+        [(token, (begin if tag[0] == "B" else inside).format(tag[2:]) if tag != "O" else tag) for token, tag in of]
+        for of in (sentence.tagged for sentence in sentences())
+    ]
+    outcome = merge_folder(tmp_path / "inside", {"prodigy/all.tsv": table(rows)})
+    assert (outcome.status, "its labels look like tags of tokens" in outcome.said) == (int(stopped), stopped)
+    rows.append([("Noa", "O"), ("ran", inside.format("PER"))])
+    outcome = merge_folder(tmp_path / "alone", {"prodigy/all.tsv": table(rows)})
+    assert outcome.status == 0, "one begins an entity"
+
+
+@pytest.mark.parametrize(("own", "stopped"), [(70, True), (59, False)])
+def test_labels_that_occur_once_in_rows_are_asked_about(tmp_path: Path, own: int, stopped: bool) -> None:
+    """Such as identifiers, or labels with their scores; one of three spans."""
+    rows = tasks()
+    for number, span in enumerate(span for row in rows for span in row["spans"]):
+        span["label"] = f"Q{number}" if number < own else "PER"
+    outcome = merge_rows(tmp_path, all=rows)
+    message = f"{own} of {own + 1} labels occur only once: "
+    assert (outcome.status, message in outcome.said) == (int(stopped), stopped)
+
+
+@pytest.mark.parametrize(
+    ("empty", "gap", "asked"), [(10, 2, True), (9, 1, False), (10, 3, False)], ids=["last", "few", "as between others"]
+)
+def test_last_rows_without_spans_are_asked_about(tmp_path: Path, empty: int, gap: int, asked: bool) -> None:
+    """doccano exports texts that nobody has annotated yet, too."""
+    rows = [{"text": row["text"], "label": row["spans"]} for row in tasks()]
+    for row in rows[-empty:] + rows[5 : 5 + gap]:
+        row["label"] = []
+    outcome = merge_rows(tmp_path, all=rows)
+    question = f"the last {empty} of its 60 rows have no spans. Are they annotated?"
+    assert (question in outcome.said, outcome.status) == (asked, 0)
+    assert (f"delete all behind line (or element) {60 - empty}." in outcome.said) == asked
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together", "asked"),
+    [
+        ("PER", "Person", False, True),
+        ("PER", "PERSON", True, False),
+        ("DATE", "DATE_TIME", False, False),
+        ("TE", "TERM", False, False),
+    ],
+)
+def test_a_label_may_be_short_for_one_of_other_texts(
+    tmp_path: Path, one: str, other: str, together: bool, asked: bool
+) -> None:
+    rows = tasks()
+    for number, row in enumerate(rows):
+        for span in row["spans"][:1]:
+            span["label"] = (one, other)[number >= 30]
+    outcome = merge_rows(tmp_path, a=rows[: 30 + together], b=rows[30:])
+    assert ("may be one label: their names are nearly equal, or one is short" in outcome.said) == asked
+
+
 def test_spans_of_all_words_are_tags(tmp_path: Path) -> None:
     """With the label O for words outside."""
     rows = []

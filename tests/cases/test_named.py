@@ -223,6 +223,19 @@ FILES: list[tuple[str, str | bytes, str]] = [
         ),
         "such as `# global.columns = NER _ FORM _`",
     ),
+    (
+        "u.tsv",
+        "token\tann\tbob\n"
+        + table([(token, tag, "O") for token, tag in sentence.tagged] for sentence in sentences())
+        + tags(("Noa", "O", "B-PER"), ("ran", "O", "O")),
+        "columns 2 and 3 have tags",
+    ),
+    ("by.json", json.dumps({"columns": ["text"], "index": [0], "data": [["Noa"]]}), "this is a table of pandas'"),
+    ("bz.json", json.dumps({"0": {"text": ONE.text, "entities": ONE.spans}, "1": {"text": "No"}}), "an object of rows"),
+    ("cb.jsonl", jsonl([{"text": "Noa"}]).replace("}\n", "},\n"), "more follows its end; write each row on a line"),
+    ("cc.jsonl", jsonl([{"text": "Noa"}] * 2).replace("}\n", "}"), "more follows its end; write each row on a line"),
+    ("cd.jsonl", "", "it has no rows"),
+    ("CE.CONLL", tags(("Noa", "B-PER"), ("ran", "O")), "its suffix has capitals; rename it"),
     ("n.jsonl", '{"text": "Noa", "spans": [], "score": Nan}\n', "invalid character (byte 38): 'Nan}"),
     ("o.jsonl", '{"text": "No\xeb"}\n'.encode("latin-1"), "byte 0xeb isn't UTF-8; save the file as UTF-8"),
 ]
@@ -272,9 +285,11 @@ RELATED = [
 ]
 
 
-def test_rows_about_relations_are_named_with_the_entry_to_paste(tmp_path: Path) -> None:
-    outcome = merge_folder(tmp_path, {"prodigy/rel.jsonl": jsonl(row | {"_view_id": "relations"} for row in RELATED)})
-    message = "rel.jsonl, line 1: unsupported interface: it asks about relations; if its spans are complete, add `kind"
+@pytest.mark.parametrize("view", ["relations", "choice", "classification"])
+def test_rows_about_something_else_are_named_with_the_entry_to_paste(tmp_path: Path, view: str) -> None:
+    outcome = merge_folder(tmp_path, {"prodigy/rel.jsonl": jsonl(row | {"_view_id": view} for row in RELATED)})
+    message = "rel.jsonl, line 1: unsupported interface: it asks about something other than its spans, such as "
+    assert "relations; if they are complete, add `kind: complete`" in outcome.said
     assert (outcome.status, message in outcome.said) == (1, True)
     entry = "- name: rel\n  path: rel.jsonl\n  labels: [DATE, LOC, PER]\n  kind: complete\n"
     assert entry in outcome.printed

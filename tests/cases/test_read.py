@@ -109,6 +109,10 @@ FILES: dict[str, str | bytes] = {
     "g.tsv": tagged(lambda n, token, tag: (token, tag.replace("-", "_"))),
     "i.tsv": tagged(lambda n, token, tag: (token, tag.replace("-", "\u2013"))),
     "w.tsv": tagged(lambda n, token, tag: (token, f"{tag[2:]}_{tag[0]}" if tag != "O" else "-")),
+    "j.tsv": tagged(lambda n, token, tag: (token, tag.replace("-", "."))),
+    "k.tsv": tagged(lambda n, token, tag: (token, f"{tag[2:]}/{tag[0]}" if tag != "O" else tag)),
+    "l.tsv": tagged(lambda n, token, tag: (token, "NN", tag), head="palabra\tcategor\xeda\tetiqueta\n"),
+    "m.tsv": tagged(lambda n, token, tag: (token, tag), head="# global.columns = FORM NER\nMot\tType\n"),
     "h.tsv": tagged(lambda n, token, tag: (token, tag[:2].lower() + tag[2:])),
     "i.conll": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
     "j.conll": tagged(
@@ -148,6 +152,14 @@ FILES: dict[str, str | bytes] = {
     "eng.testa": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
     # rows of JSON
     "a.jsonl": jsonl({"text": sentence.text, "entities": sentence.objects()} for sentence in sentences()),
+    "aa.jsonl": jsonl(
+        {"id": 1, "data": {"text": sentence.text, ("spans", "entities")[n % 2]: sentence.objects()}}
+        for n, sentence in enumerate(sentences())
+    ),
+    "ab.jsonl": jsonl(
+        {"text": sentence.text, "spans": [span | {"label": f" {span['label']} "} for span in sentence.objects()]}
+        for sentence in sentences()
+    ),
     "b.json": json.dumps([[sentence.text, {"entities": sentence.spans}] for sentence in sentences()]),
     "z.json": json.dumps([[sentence.text, sentence.spans] for sentence in sentences()]),
     "t.json": json.dumps([sentence.tagged for sentence in sentences()]),
@@ -473,6 +485,16 @@ def test_places_without_labels_are_no_spans(tmp_path: Any) -> None:
     outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
     assert outcome.ledger
     assert (outcome.entities["PER"], outcome.ledger["labels"]["PER"]["complete"]) == (30, 60)
+
+
+def test_a_row_inside_data_has_the_answer_beside_it(tmp_path: Any) -> None:
+    rows = [
+        {"data": {"text": sentence.text, "spans": sentence.objects()}, "answer": ("accept", "reject")[n % 2]}
+        for n, sentence in enumerate(sentences())
+    ]
+    outcome = merge_folder(tmp_path, {"prodigy/a.jsonl": jsonl(rows)})
+    assert outcome.ledger
+    assert outcome.ledger["rows"] == {"merged": 30, "rejected": 30}
 
 
 @pytest.mark.parametrize("key", ["entity", "surface", "text"])

@@ -138,7 +138,7 @@ def test_nothing_that_is_there_is_passed_over_in_silence(tmp_path):
     messages = problems(declare_folder(tmp_path))
     assert {name: problem.partition(":")[0] for name, problem in messages.items()} == {
         "caf\\xe9": "its name isn't UTF-8",
-        "drug.JSONL": "no format has such a name",
+        "drug.JSONL": "its suffix has capitals",
         "export.zip": "this is an archive",
         "link": "this is a broken link",
         "prodigy.db": "it can't be read as a Prodigy database",
@@ -176,7 +176,7 @@ def test_the_command_declares_a_folder_once_and_ends_with_what_to_paste(folder, 
     assert why == {
         "below": "the merge doesn't search folders",
         "empty": "it has no span with a label",
-        "none": "it has no span with a label",
+        "none": "it has no rows",
         "numbers": "it has no span with a label (numbers.jsonl, line 1: malformed: the tag 1 has no name",
     }
     assert f"numbers.jsonl: 'numbers' isn't declared: {why['numbers']}" in printed

@@ -17,7 +17,7 @@ Number = int  # of an answer among those about its text
 UNNAMED = re.compile(r"\d{4}-\d\d-\d\d[_T ]\d\d-\d\d-\d\d")
 # Outcomes of answers that are dropped because of their kind.
 LEFT_OUT: Mapping[str, Reason] = {
-    "relations": Reason.UNSUPPORTED_INTERFACE,
+    "about spans": Reason.UNSUPPORTED_INTERFACE,
     "other": Reason.UNSUPPORTED_INTERFACE,
     "unanswered": Reason.NOT_ANNOTATED,
     "tags in text": Reason.UNSUPPORTED_FORMAT,
