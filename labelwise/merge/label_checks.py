@@ -19,7 +19,7 @@ from labelwise.merge.figures import ANSWERED, SUPERSEDED, USED
 MIN_PRESENT = 0.02  # share of a dataset's texts that have spans of a label in other datasets
 MIN_FIRST_ROWS = 0.1  # share of a file's rows that lack a label which others have
 MAX_LATE_CHANCE = 1e-6  # that all rows with a label are behind them
-MIN_RUNS = 5  # last rows without a span, for each of the longest such run before
+MIN_RUNS = 5  # rows without a span in the longest run, for each in the second one
 MAX_SHIFT = 4  # standard deviations of another label's rows among them; more where topics follow each other
 
 
@@ -67,8 +67,8 @@ def _late_labels(merged: Merged) -> Iterator[Evidence]:
             yield from _cut(files[name], label, first, before, behind)
 
 
-def _empty_ends(merged: Merged) -> Iterator[Evidence]:
-    """Find files whose last rows have no spans, many more than between others: they may not be annotated yet."""
+def _empty_runs(merged: Merged) -> Iterator[Evidence]:
+    """Find one run of rows without spans, much longer than a file's others: they may not be annotated yet."""
     files = {
         dataset.name: dataset
         for dataset in merged.datasets
@@ -78,10 +78,13 @@ def _empty_ends(merged: Merged) -> Iterator[Evidence]:
     for name, dataset in files.items():
         marked = [of for key, of in lines.items() if key[0] == name and key[1]]
         if marked:
-            rows, lines_with_spans = np.unique(lines[name, ""]), np.unique(np.concatenate(marked))
-            *gaps, n = np.diff(np.searchsorted(rows, lines_with_spans), prepend=-1, append=len(rows)) - 1
-            if n >= max(MIN_SPANS, MIN_FIRST_ROWS * len(rows), MIN_RUNS * max(gaps)):
-                yield Evidence(int(n), {"all": len(rows), "last": int(lines_with_spans[-1])}, dataset=dataset)
+            rows = np.unique(lines[name, ""])
+            ends = [-1, *np.searchsorted(rows, np.unique(np.concatenate(marked))), len(rows)]
+            runs = np.diff(ends) - 1
+            *_, second, n = np.sort(runs)
+            if n >= max(MIN_SPANS, MIN_FIRST_ROWS * len(rows), MIN_RUNS * second):
+                first, last = (int(rows[ends[runs.argmax() + side] + 1 - 2 * side]) for side in (0, 1))
+                yield Evidence(int(n), {"all": len(rows), "first": first, "last": last}, dataset=dataset)
 
 
 def _lines_of(merged: Merged, names: Iterable[str]) -> dict[tuple[str, str], np.ndarray]:
@@ -136,9 +139,9 @@ LABEL_CHECKS = (
         "{entries}",
     ),
     Kind(
-        "empty end",
-        _empty_ends,
-        "Dataset {dataset!r}: the last {n:,} of its {all:row} have no spans. Are they annotated?",
-        "If not, they teach that they have none: delete all behind line (or element) {last}.",
+        "empty run",
+        _empty_runs,
+        "Dataset {dataset!r}: {n:,} of its {all:row}, from line {first} to {last}, have no spans. Are they annotated?",
+        "If not, they teach that they have none: delete them.",
     ),
 )

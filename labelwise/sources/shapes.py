@@ -56,7 +56,7 @@ TAG_ENDS = re.compile(r"[\s,'\"]+")  # between tags in a string
 CONTRADICTION = "it has Prodigy's keys, and other annotation under another tool's; keep one of the two"
 NO_LIST = "aren't a list of spans: write each with start, end and label"
 WRONG = {"`$.text`": "its `text` isn't a string: write each text as a row", "`$.spans`": f"its `spans` {NO_LIST}"}
-NO_OFFSETS = "its labels are about the whole text, without offsets"
+NO_OFFSETS = "its labels are about the whole text, without offsets; write each span with start, end and label"
 
 
 class How(NamedTuple):

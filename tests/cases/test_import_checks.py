@@ -160,17 +160,20 @@ def test_labels_that_occur_once_in_rows_are_asked_about(tmp_path: Path, own: int
 
 
 @pytest.mark.parametrize(
-    ("empty", "gap", "asked"), [(10, 2, True), (9, 1, False), (10, 3, False)], ids=["last", "few", "as between others"]
+    ("first", "empty", "others", "asked"),
+    [(51, 10, 2, True), (1, 10, 2, True), (31, 10, 2, True), (52, 9, 1, False), (51, 10, 3, False)],
+    ids=["last", "first", "between", "few", "like others"],
 )
-def test_last_rows_without_spans_are_asked_about(tmp_path: Path, empty: int, gap: int, asked: bool) -> None:
+def test_many_rows_without_spans_one_after_the_other_are_asked_about(
+    tmp_path: Path, first: int, empty: int, others: int, asked: bool
+) -> None:
     """doccano exports texts that nobody has annotated yet, too."""
     rows = [{"text": row["text"], "label": row["spans"]} for row in tasks()]
-    for row in rows[-empty:] + rows[5 : 5 + gap]:
+    for row in rows[first - 1 : first - 1 + empty] + rows[20 : 20 + others]:
         row["label"] = []
     outcome = merge_rows(tmp_path, all=rows)
-    question = f"the last {empty} of its 60 rows have no spans. Are they annotated?"
+    question = f"{empty} of its 60 rows, from line {first} to {first + empty - 1}, have no spans. Are they annotated?"
     assert (question in outcome.said, outcome.status) == (asked, 0)
-    assert (f"delete all behind line (or element) {60 - empty}." in outcome.said) == asked
 
 
 @pytest.mark.parametrize(
