@@ -14,7 +14,7 @@ from labelwise.corpus.tokenizer import make_nlp, read_tokenizer
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.evaluate.predictions import PredictedDoc
 from labelwise.evaluate.resampling import MIN_UNITS
-from labelwise.evaluate.scoring import count_mistakes, measure
+from labelwise.evaluate.scoring import count_mistakes, measure, score_goals
 from labelwise.evaluate.tables import Tables
 from tests.conftest import save_ruler, task
 from tests.evaluate.written import InTrain, write_rows
@@ -209,9 +209,29 @@ def test_all_right_or_none_right_still_has_an_interval(predicted):
     assert "f_low" not in row["macro"]
 
 
-def test_too_few_docs_with_a_label_have_no_interval():
-    docs = [make_doc([(0, 3, "A")], [(0, 3, "A")]) for _ in range(MIN_UNITS - 1)]
+@pytest.mark.parametrize("number", [MIN_UNITS - 1, MIN_UNITS])
+def test_too_few_docs_with_a_label_have_no_interval(number):
+    docs = [make_doc([(0, 3, "A")], [(0, 3, "A")]) for _ in range(number)]
     row = score([*docs, make_doc([(0, 3, "B")], [])])["all_gold"]
-    assert not {"f_low", "f_high"} & row["labels"]["A"].keys()
+    assert len({"f_low", "f_high"} & row["labels"]["A"].keys()) == (2 if number == MIN_UNITS else 0)
     assert "f_low" not in row["labels"]["B"]
     assert row["f_low"] < row["f"] < row["f_high"]
+
+
+@pytest.mark.parametrize("number", [MIN_UNITS - 1, MIN_UNITS, 40])
+def test_a_goals_figure_has_an_interval_by_docs_or_wilsons_where_all_are_right(number, tmp_path):
+    right, wrong, found = (0, 3, "A"), (4, 7, "A"), (8, 11, "B")
+    docs = [make_doc([right if n % 4 else wrong, found], [right, found]) for n in range(number)]
+    points = {"A": {"figure": "precision", "goal": 0.1 + 0.6, "bound": 0.65}}
+    points["B"] = {"figure": "recall", "goal": 0.9, "bound": 0.95}
+    results = score_goals(write(tmp_path, keyed(docs)), points)
+    a, b = results["A"], results["B"]
+    share = sum(n % 4 > 0 for n in range(number)) / number
+    assert (a.figure, a.goal, a.bound, a.value) == ("precision", 0.7, 0.65, pytest.approx(share))
+    assert (b.figure, b.goal, b.bound, b.value) == ("recall", 0.9, 0.95, 1)
+    assert (a.low is None) == (b.low is None) == (number < MIN_UNITS)
+    if number == 40:
+        error = (share * (1 - share) / 39) ** 0.5  # of a mean
+        assert a.low < share < a.high
+        assert a.high - a.low == pytest.approx(2 * 1.96 * error, rel=0.05)
+        assert (b.low, b.high) == pytest.approx((40 / (40 + 1.96**2), 1), abs=1e-4)  # Wilson's
