@@ -423,3 +423,5 @@ def test_labels_are_given_or_found_and_added_before_there_are_heads():
         pipe.initialize(lambda: [Example(NLP.make_doc("a"), NLP.make_doc("a"))])
     with pytest.raises(ValueError, match="'' is no label"):
         pipe.add_label("")
+    assert pipe.add_label("A") == 1
+    assert pipe.labels == ("A",)

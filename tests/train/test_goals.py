@@ -84,6 +84,14 @@ def test_a_goal_of_a_label_that_spacy_would_cut_or_that_is_a_keys_name_is_kept(l
     assert spacy.load(merging.root / "out/model").get_pipe("ner").cfg["points"].keys() == points.keys()
 
 
+@pytest.mark.parametrize(("own_goal", "for_all"), [("precision", "recall"), ("recall", "precision")])
+def test_a_labels_own_goal_overrides_the_goal_for_all(own_goal, for_all, demo_corpus, tmp_path):
+    config = with_goals(tmp_path / "config", **{own_goal: {"PERSON": 0.9}, for_all: 0.8})
+    goals = fit_config(TrainingConfig(config, demo_corpus)).goals
+    assert goals.pop("PERSON") == (own_goal, 0.9)
+    assert {*goals.values()} == {(for_all, 0.8)}
+
+
 def test_a_label_that_spacy_cuts_is_refused_with_the_way_to_write_it(demo_corpus, tmp_path):
     (tmp_path / "own.cfg").write_text(CPU.read_text().replace("[nlp]\n", "[labelwise.recall]\nPER:SON = 0.9\n[nlp]\n"))
     said = r'own\.cfg:\d+: \[labelwise\.recall\]: .* as in recall = \{"PERSON": 0\.98\}$'
