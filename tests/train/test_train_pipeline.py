@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+from spacy.lang.xx import MultiLanguage
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import locked
@@ -254,6 +255,16 @@ def test_a_test_set_of_another_salt_is_recognized_as_trained_on(merging):
 def test_a_pipeline_of_another_language_is_refused(demo_corpus):
     with pytest.raises(InputError, match=r"the corpus is 'xx', the pipeline 'de'; set nlp\.lang"):
         make_corpus_tokenizer(str(demo_corpus / "tokenizer.json"))(spacy.blank("de"))
+
+
+def test_a_training_is_refused_where_another_version_of_spacy_would_make_other_tokens(
+    demo_corpus, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(MultiLanguage.Defaults, "infixes", ["e"])
+    with pytest.raises(
+        InputError, match=r"\.spacy: '.*the corpus has the tokens \[.*the pipeline makes .*; merge again: "
+    ):
+        train_in(tmp_path, demo_corpus)
 
 
 def test_a_training_leaves_no_garbage_to_others(demo_corpus, tiny_bert, tmp_path, monkeypatch):
