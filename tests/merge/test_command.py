@@ -51,6 +51,13 @@ def test_the_books_are_written_with_what_became_of_each_label(merging):
         assert warning in printed
 
 
+def test_a_merge_that_stops_says_so_last_and_how_to_ask_about_a_line(merging):
+    merging.add("a", ["A"], [task(f"the cat is {number}", (4, 6), label="A") for number in range(30)])  # "ca"
+    printed = run(status=1)
+    assert "Merge stopped: see the problems above Add the suggested lines and run it again. " in printed
+    assert printed.endswith("`python -m scripts.why corpus FILE:LINE` explains a line")
+
+
 def test_a_text_that_two_people_annotated_counts_once_whatever_its_labels(merging):
     for who, marked in (("ann", [(0, 3, "A")]), ("leo", [(0, 3, "A"), (4, 7, "B")])):
         merging.add(who, ["A", "B"], [spans(*marked, _annotator_id=who)])
