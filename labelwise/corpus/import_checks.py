@@ -54,9 +54,7 @@ def read_checks(corpus: Path) -> list[ImportCheck]:
 
 def describe_empty(corpus: Path, split: str) -> str:
     """Describe an empty split as its import check does; training can't import `merge`."""
-    kinds = (EMPTY_TRAIN, EMPTY_SPLIT)
-    salts = [
-        check.values["salt"] for check in read_checks(corpus) if check.kind in kinds and check.values["split"] == split
-    ]
+    checks = [check for check in read_checks(corpus) if check.kind in (EMPTY_TRAIN, EMPTY_SPLIT)]
+    salts = [check.values["salt"] for check in checks if check.values["split"] == split]
     salt = "".join(f"{OTHER_HASH}: split_salt: '{salt}'" for salt in salts if salt)
     return f"{NO_TEXT} {FILL_TRAIN if split == 'train' else FILL_SPLIT}".format(split=split) + salt

@@ -5,18 +5,14 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from labelwise.corpus.docbin_reader import StoredDoc, read_docs, read_stored_docs
-from labelwise.corpus.manifest import SPLITS, Partition, partitions_of
+from labelwise.corpus.manifest import SPLITS, partitions_of
 from labelwise.corpus.tables import Group, read_columns, read_groups
 
 
 def find_doc(corpus: Path, split: str, key: str) -> StoredDoc | None:
     """Find the Doc of a text, even in a stopped corpus, by binary search over sorted partitions."""
-
-    def first_key(partition: Partition) -> str:
-        return next(read_stored_docs(partition)).key
-
     partitions = partitions_of(corpus, split, stopped=True)
-    number = bisect_right(partitions, key, key=first_key) - 1
+    number = bisect_right(partitions, key, key=lambda file: next(read_stored_docs(file)).key) - 1
     docs = read_stored_docs(partitions[number]) if number >= 0 else iter(())
     return next((doc for doc in docs if doc.key == key), None)
 

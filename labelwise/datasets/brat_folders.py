@@ -64,9 +64,8 @@ class Folders:
         names = sorted({name for pair in pairs for name in pair})
         if names:
             texts = max(common[pair] for pair in pairs)
-            listed = ", ".join(
-                f"{name or 'the top'} ({', '.join(sorted(self.labels[name]))})" for name in names[:MAX_NAMED_FOLDERS]
-            )
+            first = names[:MAX_NAMED_FOLDERS]
+            listed = ", ".join(f"{name or 'the top'} ({', '.join(sorted(self.labels[name]))})" for name in first)
             raise InputError(
                 f"{self.brat_dir}: {counted(len(names), 'folder')} share {texts:,} texts: {listed}. Annotators, labels "
                 "or versions? Add one of these lines to the section brat of project.yml\n"

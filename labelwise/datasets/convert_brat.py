@@ -157,10 +157,8 @@ def _other_folder(brat_dir: Path, bad: Problem) -> Iterator[str]:
     file = brat_dir / (bad.file or "")
     beside = (path for suffix in suffixes for path in sorted(brat_dir.rglob(escape(file.stem) + suffix)))
     for path in [path for path in beside if (path.parent, path.stem) != (file.parent, file.stem)][:1]:
-        other = (
-            "in another folder; put both into one" if path.stem == file.stem else f"there; rename it to {file.stem}.ann"
-        )
-        yield f"{printable(path.relative_to(brat_dir))} is {other}"
+        other, there = "in another folder; put both into one", f"there; rename it to {file.stem}.ann"
+        yield f"{printable(path.relative_to(brat_dir))} is {other if path.stem == file.stem else there}"
 
 
 def declare_tasks(

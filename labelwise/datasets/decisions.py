@@ -118,10 +118,8 @@ def find_decisions(folder: Path) -> Iterator[DecisionRow]:
 def list_cases(rows: Iterable[DecisionRow]) -> list[Decision]:
     """Return one decision per case; a correction of a label is two rows: remove a span, then add it."""
     last = {row.decision.about: row.decision for row in rows if row.decision}
-    decisions = [None, *last.values()]
-    return [
-        decision for before, decision in pairwise(decisions) if decision and not (before and decision.corrects(before))
-    ]
+    pairs = pairwise([None, *last.values()])
+    return [one for before, one in pairs if one and not (before and one.corrects(before))]
 
 
 class Added(NamedTuple):

@@ -24,9 +24,8 @@ SYNTAX = (
     "write a list of `{name: person, path: person.jsonl, labels: [PERSON]}`, or `db: prodigy.db` instead of the path, "
     "optionally with `kind: auto | complete | binary`, `split: auto | no-dev | no-test | train | dev | test`, "
     "`absent: [OTHER_LABEL]`, `rename: {OLD_LABEL: NEW_LABEL}`, `annotator: ann`, `offsets: inclusive`, "
-    "`duplicates: latest | union`, "
-    "`expect_losses: true`, `skip: true`, for a database `dataset: its_name_there`, for .spacy files `spans: sc`, for "
-    "Label Studio's `text: body`"
+    "`duplicates: latest | union`, `expect_losses: true`, `skip: true`, for a database `dataset: its_name_there`, for "
+    ".spacy files `spans: sc`, for Label Studio's `text: body`"
 )
 
 

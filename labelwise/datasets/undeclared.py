@@ -77,12 +77,10 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
                 problem = f"it can't be read as a Prodigy database: {error}"
                 yield Undeclared(Entry(name=name, db=name), problem=problem)
                 continue
+            others = [dataset for dataset in inside if (real, dataset) not in sources_of_folders]
             new = [
-                Entry(name=f"{file.stem}-{dataset}", db=name, dataset=dataset)
-                if dataset in names
-                else Entry(name=dataset, db=name)
-                for dataset in inside
-                if (real, dataset) not in sources_of_folders
+                Entry(name=f"{file.stem}-{one}", db=name, dataset=one) if one in names else Entry(name=one, db=name)
+                for one in others
             ]
         else:
             suffix = max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len, default="")

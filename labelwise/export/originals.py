@@ -152,10 +152,8 @@ class Originals:
             new: set[SpanKey] = set()
             if original in counting:
                 new = added[counting.index(original)]
-                lost = (
-                    place for place, key in original.merged.items() if key not in accepted and usable.get(place, True)
-                )
-                gone = {original.spans[place] for place in lost}
+                lost = [place for place, key in original.merged.items() if key not in accepted]
+                gone = {original.spans[place] for place in lost if usable.get(place, True)}
             restored.append(self._write(original, gone, new, doc.text))
         return restored
 

@@ -61,7 +61,8 @@ def write_by_label(source: ExportSource, folder: Path) -> Exported:
             for doc in source.read(label):
                 if doc.split == split and (label in doc.unknown) == source.predicted:
                     spans_of_label = [span for span in doc.spans if span[2] == label]
-                    overlapping |= {label} if overlap(spans_of_label) else set()
+                    if any(one[1] > other[0] for one, other in pairwise(spans_of_label)):  # they are sorted
+                        overlapping.add(label)
                     file.write(encode_task(doc, spans_of_label, source.tokenize))
                     rows[label] += 1
                     spans += len(spans_of_label)
@@ -127,11 +128,6 @@ def _unanswered(source: ExportSource, label: str, first: np.ndarray) -> Iterator
             for place, span in enumerate(doc.spans):
                 if span[2] == label and span not in doc.answered:
                     yield abs(doc.scores[span] - 0.5), number, place
-
-
-def overlap(spans: Sequence[SpanKey]) -> bool:
-    """Return whether some of the sorted spans overlap."""
-    return any(one[1] > other[0] for one, other in pairwise(spans))
 
 
 def _verdicts_by_label(doc: ExportDoc) -> Verdicts:

@@ -215,10 +215,8 @@ def _not_found(corpus: Path, asked: str, declarations: Sequence[Path]) -> str:
     remedy = "give a path as datasets.yml has it, with a line, a document's name, or words as they are in the text"
     file, line = _split(asked)
     if line is not None and (before := _last_line(corpus, file, line)):
-        brat, table = (
-            "only lines that begin with T are spans",
-            "a sentence of a table is at the line of its first token",
-        )
+        brat = "only lines that begin with T are spans"
+        table = "a sentence of a table is at the line of its first token"
         return (
             f"{asked}: {corpus} has nothing at that line; the last row or span before it is at line {before}; "
             f"{brat if file.lower().endswith(SUFFIXES) else table}"

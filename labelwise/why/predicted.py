@@ -58,26 +58,20 @@ def explain(model: Path, corpus: Path, texts: Sequence[str], at: int | None = No
     nlp = load_pipeline(model)
     check_corpus(model, corpus)
     _, ner = find_recognizer(nlp)
-    spans_of_texts = []  # by text and span
+    least = {label: point.get("least", 0.0) for label, point in ner.cfg.get("points", {}).items()}
+    predicted, labels, gradients = list[list[PredictedSpan]](), list[int](), list[np.ndarray]()
     for text in texts:
         doc = nlp(text)
         group = doc.spans[ner.spans_key]
-        least = {label: point.get("least", 0.0) for label, point in ner.cfg.get("points", {}).items()}
         scored = zip(group, map(float, group.attrs["scores"]), strict=True)
         spans = [(span, p) for span, p in sorted(scored) if p >= least.get(span.label_, 0.0)]
         spans = [(span, p) for span, p in spans if at is None or span.start_char <= at < span.end_char]
-        labels = [ner.labels.index(span.label_) for span, _ in spans]
-        places = [(span.start, span.end, label) for (span, _), label in zip(spans, labels, strict=True)]
-        gradients = [*span_gradients(ner, [doc], places)] if places else []
-        spans_of_texts.append([*zip(spans, labels, gradients, strict=True)])
-    predicted_spans = [span for spans in spans_of_texts for span in spans]
-    by_span = iter(
-        rank(nlp, corpus, [label for _, label, _ in predicted_spans], np.array([row for *_, row in predicted_spans]))
-    )
-    return [
-        [PredictedSpan(span.start_char, span.end_char, span.label_, p, next(by_span)) for (span, p), *_ in spans]
-        for spans in spans_of_texts
-    ]
+        places = [(span.start, span.end, ner.labels.index(span.label_)) for span, _ in spans]
+        labels += [label for *_, label in places]
+        gradients += [*span_gradients(ner, [doc], places)] if places else []
+        predicted.append([PredictedSpan(span.start_char, span.end_char, span.label_, p, ()) for span, p in spans])
+    speaking = iter(rank(nlp, corpus, labels, np.array(gradients)))
+    return [[span._replace(speaking=next(speaking)) for span in spans] for spans in predicted]
 
 
 def find_recognizer(nlp: Language) -> tuple[str, PerLabelRecognizer]:

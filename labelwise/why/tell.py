@@ -88,10 +88,8 @@ def tell_row(account: Account, row: Row, settings: Mapping[str, Any]) -> Iterato
 def tell_span(account: Account, span: Row, settings: Mapping[str, Any]) -> Iterator[str]:
     """Describe a span's outcome."""
     row = account.row_of(span)
-    own = (
-        "" if row and (row["file"], row["line"]) == (span["file"], span["line"]) else f"{span['file']}:{span['line']}, "
-    )
-    notes = []
+    of_row = row is not None and (row["file"], row["line"]) == (span["file"], span["line"])
+    own, notes = "" if of_row else f"{span['file']}:{span['line']}, ", []
     if span["renamed"]:
         notes.append(f"renamed from {span['renamed']}")
     if span["realigned"]:
