@@ -1,6 +1,7 @@
 """Train with other seeds, to measure how much F1 varies; `compare` needs this for its stars."""
 
 import hashlib
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -69,11 +70,8 @@ def seeds_cli(
                     progress=progress,
                 )
                 for split in ("dev", "test"):
-                    texts = (
-                        (doc.key, count_against(doc, doc, labels))
-                        for docs in tables._replace(split=split).docs()
-                        for doc in docs
-                    )
+                    docs = chain.from_iterable(tables._replace(split=split).docs())
+                    texts = ((doc.key, count_against(doc, doc, labels)) for doc in docs)
                     counts.append(make_table(split, one, labels, texts))
             every = pa.concat_tables(counts).unify_dictionaries()
             parquet.write_table(every, table_file)

@@ -71,11 +71,8 @@ def train_cli(
     if max(trained.state.scores):
         msg.good(f"Best pipeline: {out}; curve: {curve}")
     else:
-        longer = (
-            "raise the setting that ended it"
-            if trained.ended
-            else "set more steps in project.yml, or max_steps in the config"
-        )
+        more = "set more steps in project.yml, or max_steps in the config"
+        longer = "raise the setting that ended it" if trained.ended else more
         msg.warn(f"The pipeline in {out} finds nothing in dev: its score is 0", f"Train longer: {longer}")
 
 

@@ -108,12 +108,8 @@ class OperatingPoints:
         """Choose the point of each label with a goal, for `cfg["points"]`."""
         if not self.texts:
             return {}
-        labels, p, right = (
-            np.concatenate(column)
-            for column in zip(
-                *((spans.labels, spans.probabilities, right) for spans, right, _ in self.texts), strict=True
-            )
-        )
+        columns = ((spans.labels, spans.probabilities, right) for spans, right, _ in self.texts)
+        labels, p, right = map(np.concatenate, zip(*columns, strict=True))
         groups = self._groups(np.bincount(labels[right >= 0], minlength=len(self.names)))
         least = np.zeros((len(SHARES) + 1, len(self.names)))  # from lenient to strict; the first leaves nothing out
         for group, _ in groups:
@@ -128,12 +124,11 @@ class OperatingPoints:
             level, bound = choose_level(tables[:, :, group, RIGHT].sum(-1), tables[:, :, group, figure].sum(-1), goal)
             chosen[group] = least[level, group]
             bounds |= dict.fromkeys(group, (goal, bound))
-        return {
-            self.names[number]: self._point(
-                self.names[number], goal, round(float(chosen[number]), 6), round(float(bound), 4)
-            )
-            for number, (goal, bound) in sorted(bounds.items())
-        }
+        points = {}
+        for number, (goal, bound) in sorted(bounds.items()):
+            name, least_chosen = self.names[number], round(float(chosen[number]), 6)
+            points[name] = self._point(name, goal, least_chosen, round(float(bound), 4))
+        return points
 
     def _groups(self, predicted_counts: np.ndarray) -> list[tuple[list[int], Goal]]:
         """Group labels that share a point: labels of one goal with few reviewed spans."""

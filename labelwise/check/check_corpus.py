@@ -57,9 +57,7 @@ def check(
         asked = ask_folds(folds, out, corpus, labels, tell, progress) if folds else None
         for doc in asked or progress(read_checked(corpus, *LEARNED), "compare", total):
             texts += 1
-            corrections += (
-                finding_of(doc, finding, labels) for finding in find_corrections(doc.stored, forms, doc.prediction)
-            )
+            corrections += (finding_of(doc, one, labels) for one in find_corrections(doc.stored, forms, doc.prediction))
             boundaries += inconsistencies.find(doc)
         findings = sorted([*rank(corrections, spans), *boundaries], key=lambda finding: -finding.score)
         locate(findings, corpus, declared, progress)

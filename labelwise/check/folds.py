@@ -95,12 +95,9 @@ def add_predictions(nlp: Language, docs: Iterator[CheckedDoc], labels: Sequence[
     component: Any = nlp.get_pipe("ner")
     numbers = [list(labels).index(label) if label in labels else None for label in component.labels]
     for batch, predicted in predict_batches(nlp, docs, lambda doc: len(doc.stored), without=["ner"]):
-        predicted_docs = list(predicted)
-        scores = component.log_probabilities(predicted_docs)
-        start = 0
-        for doc, one, spans in zip(
-            batch, predicted_docs, decode(scores, [len(one) for one in predicted_docs]), strict=True
-        ):
+        made = list(predicted)
+        scores, lengths, start = component.log_probabilities(made), list(map(len, made)), 0
+        for doc, one, spans in zip(batch, made, decode(scores, lengths), strict=True):
             prediction = OutOfFold(scores[start : start + len(one)], spans, numbers)
             start += len(one)
             same = np.array_equal(one.to_array("ORTH"), doc.stored.words)

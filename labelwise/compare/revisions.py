@@ -99,9 +99,8 @@ def _remedy(name: str, pipeline: str, stage: str = "evaluate") -> str:
     student = is_student(pipeline) and stage != "seeds"
     key, default = ("seeds", "") if stage == "seeds" else ("students" if student else "pipelines", "cpu")
     listed = "" if pipeline == default else f" (with {pipeline} in `{key}` of the section `dvc` of project.yml)"
-    return f"run `dvc repro {stage}{'-student' * student}@{pipeline}`{listed}" + (
-        "" if name == WORKSPACE else " there, and commit it"
-    )
+    where = "" if name == WORKSPACE else " there, and commit it"
+    return f"run `dvc repro {stage}{'-student' * student}@{pipeline}`{listed}{where}"
 
 
 def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> Revision:

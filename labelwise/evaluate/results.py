@@ -96,9 +96,7 @@ def read_curve(path: Path, remedy: str) -> Curve | None:
         return None
     try:
         with path.open(encoding="utf8") as file:
-            rows = [
-                (int(row["step"]), float(row.get("ents_f") or row["score"])) for row in DictReader(file, delimiter="\t")
-            ]
+            rows = [*DictReader(file, delimiter="\t")]
+        return Curve([int(row["step"]) for row in rows], [float(row.get("ents_f") or row["score"]) for row in rows])
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a training's table ({error!r}); {remedy}") from error
-    return Curve([step for step, _ in rows], [f for _, f in rows])

@@ -125,15 +125,13 @@ def score_groups(tables: Tables, labels: Sequence[str]) -> Groups:
     counts = np.concatenate([block.sum(1, keepdims=True) for block, _ in count_texts(tables, labels)])
     units = number_units(tables)
     groups: Groups = {}
-    for (by, value), numbers_of_texts in sorted(
-        members.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])
-    ):
+    for (by, value), own in sorted(members.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
         if len(groups.setdefault(by, {})) < GROUPS:
-            jackknife = Jackknife(counts[numbers_of_texts].sum(0))
-            jackknife.add(sum_by_unit(counts[numbers_of_texts], units[numbers_of_texts]))
+            jackknife = Jackknife(counts[own].sum(0))
+            jackknife.add(sum_by_unit(counts[own], units[own]))
             row, between = prf(*jackknife.total[0].tolist()), intervals(jackknife)[0]
             groups[by][value] = GroupScores(
-                row.p, row.r, row.f, row.support, *between, units=int(jackknife.docs[0]), texts=len(numbers_of_texts)
+                row.p, row.r, row.f, row.support, *between, units=int(jackknife.docs[0]), texts=len(own)
             )
     return groups
 

@@ -84,9 +84,7 @@ def make_package(
         folder.mkdir()
         name = f"{meta['lang']}_{meta['name']}"
         files = pipeline_files(name, model, corpus, meta, nlp) | {f"{name}/{name}-{meta['version']}/{CARD}": card}
-        required = [
-            f"Requires-Dist: {requirement}" for requirement in (f"spacy{meta['spacy_version']}", *meta["requirements"])
-        ]
+        required = [f"Requires-Dist: {one}" for one in (f"spacy{meta['spacy_version']}", *meta["requirements"])]
         about = {**meta, "name": name, "requires-python": ">=3.11", "readme": card}
         wheel = write_wheel(folder, about, required, files, {"spacy_models": {name: name}})
         if any(requirement.startswith("spacy-per-label") for requirement in meta["requirements"]):
@@ -150,9 +148,8 @@ def pipeline_files(name: str, model: Path, corpus: Path, meta: dict[str, Any], n
     files: dict[str, str | Path] = {f"{data}/{path.relative_to(model).as_posix()}": path for path in paths}
     config = nlp.config.copy()
     config["paths"] = dict.fromkeys(config["paths"])
-    config |= {
-        name: shorten_paths(block) for name, block in config.items() if name != "nlp"
-    }  # its tokenizer needs them
+    # The tokenizer, in the block nlp, needs its paths.
+    config |= {name: shorten_paths(block) for name, block in config.items() if name != "nlp"}
     if not nlp.vocab.vectors.size:
         strings = strings_of(corpus, chain.from_iterable(nlp.pipe_labels.values()))
         files[f"{data}/vocab/strings.json"] = json.dumps(strings, ensure_ascii=False)

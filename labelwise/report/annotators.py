@@ -41,9 +41,7 @@ def read_annotators(corpus: Path) -> list[Agreed]:
     rows = []
     for name, by_label in counts.items():
         total = sum(by_label.values(), Counter[str]())
-        scored = (
-            (label, pairwise_f(counts_of["both"], counts_of["spans"])) for label, counts_of in sorted(by_label.items())
-        )
+        scored = ((label, pairwise_f(n["both"], n["spans"])) for label, n in sorted(by_label.items()))
         scores = sorted(((label, f) for label, f in scored if f is not None), key=lambda one: one[1])
         rows.append(Agreed(name, texts[name], pairwise_f(total["both"], total["spans"]), scores))
     return sorted(rows, key=lambda row: (row.f is None, row.f or 0.0, row.name))

@@ -50,9 +50,8 @@ def divide(metrics: Metrics) -> dict[str, int]:
     """Count pairs of gold and predicted spans to learn from: correct ones, and each error once, by kind."""
     total: Counter[str] = Counter()
     for mistakes in metrics.to_learn[1].mistakes.values():
-        total.update(
-            {"found": mistakes.right, **mistakes.kinds, "label": mistakes.label}
-        )  # `taken` is another's `label`
+        # `taken` is another's `label`.
+        total.update({"found": mistakes.right, **mistakes.kinds, "label": mistakes.label})
     return {kind: total[kind] for kind in ("found", *KINDS)}
 
 

@@ -69,10 +69,7 @@ class ReviewQueue(NamedTuple):
         """List decisions and decidable cases in a random order, the same in each report."""
         cases = ((case, case["current"] or case["proposed"]) for case in self.cases if case["answers"])
         numbers = {draw(case["key"], label, (start, end)): case for case, (start, end, label) in cases}
-        decided = [
-            (draw(decision.text, decision.label, decision.removed or decision.added), decision)
-            for decision in self.decided
-        ]
+        decided = [(draw(one.text, one.label, one.removed or one.added), one) for one in self.decided]
         return [item for _, item in sorted([*numbers.items(), *decided], key=itemgetter(0))]
 
     def sample(self) -> list[Case]:
@@ -85,12 +82,10 @@ class ReviewQueue(NamedTuple):
         drawn = list(takewhile(lambda item: isinstance(item, Decision), self.shuffle()))
         if len(drawn) < CASES:
             return None
-        verdicts = [
-            (bool(decision.removed and decision.added), decision.verdict == "gold is wrong") for decision in drawn
-        ]
+        verdicts = [(bool(one.removed and one.added), one.verdict == "gold is wrong") for one in drawn]
         every, wrong = len(self.cases) + len(self.decided), sum(is_wrong for _, is_wrong in verdicts)
         low, high = (round(share * every) for share in wilson_share(wrong, len(verdicts)))
-        asked = sum(decision.verdict == "policy" for decision in drawn)
+        asked = sum(one.verdict == "policy" for one in drawn)
         return Estimate(every, len(verdicts), wrong, asked, low, high, estimate_shares(verdicts))
 
 

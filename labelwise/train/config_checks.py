@@ -131,9 +131,8 @@ def check_unused(file: ConfigFile, settings: Config) -> None:
         problem = "there is no such file; `python -m spacy pretrain` writes it; or write init_tok2vec = null"
         raise file.error("initialize.init_tok2vec", problem)
     if pretraining and not weights:
-        raise file.error(
-            "pretraining", "training reads it for [initialize] init_tok2vec; set that, or delete the block"
-        )
+        problem = "training reads it for [initialize] init_tok2vec; set that, or delete the block"
+        raise file.error("pretraining", problem)
     pipeline, referred = settings["nlp"]["pipeline"], {*variables_of(file.text)}
     corpora = {settings["training"]["train_corpus"], settings["training"]["dev_corpus"], pretraining.get("corpus")}
     parts = {f"components.{name}": name in pipeline for name in settings["components"]}

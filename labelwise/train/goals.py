@@ -29,9 +29,8 @@ def read_goals(file: ConfigFile, block: LabelwiseBlock, settings: Config, corpus
                 problem = f"{label} has a goal of {goals[label].figure}, too; give each label one goal"
                 raise file.error(f"labelwise.{key}", problem)
             if label not in labels:
-                raise file.error(
-                    f"labelwise.{key}", f"the corpus has no {label!r}, but {', '.join(labels)}; correct it"
-                )
+                problem = f"the corpus has no {label!r}, but {', '.join(labels)}; correct it"
+                raise file.error(f"labelwise.{key}", problem)
             goals[label] = Goal(key, share)
     for key in written:
         settings["labelwise"].pop(key, None)
@@ -46,9 +45,7 @@ def describe_points(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[s
     for (figure, goal, least, bound), labels in groups.items():
         figures = f"{', '.join(labels)}: {figure} {goal}"
         if bound >= goal:
-            yield (
-                f"{figures} is reached on dev: at least {bound:.3f}, by entities of probability {least:.3f} or more",
-                "",
-            )
+            how = f"at least {bound:.3f}, by entities of probability {least:.3f} or more"
+            yield f"{figures} is reached on dev: {how}", ""
         else:
             yield f"{figures} can't be reached on dev; at best {bound:.3f}", "Annotate more texts, or lower the goal"

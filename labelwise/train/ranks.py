@@ -221,9 +221,8 @@ def check_ranks(parameters: Sequence[Parameter], ranks: SingleProcess) -> None:
     """
     if ranks.count == 1:
         return
-    digests = ranks.all_gather_object(
-        hashlib.sha256(b"".join(parameter.get().tobytes() for parameter in parameters)).digest()
-    )
+    values = b"".join(parameter.get().tobytes() for parameter in parameters)
+    digests = ranks.all_gather_object(hashlib.sha256(values).digest())
     array = parameters[0].array * 0 + 2**ranks.rank
     ranks.all_reduce([array])
     if len(set(digests)) > 1 or not (array == 2**ranks.count - 1).all():
