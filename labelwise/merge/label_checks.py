@@ -7,6 +7,7 @@ from shlex import quote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from labelwise.corpus import queries
 from labelwise.corpus.tables import read_groups
@@ -52,12 +53,13 @@ def _late_labels(merged: Merged) -> Iterator[Evidence]:
         if not read_conversion(Path(dataset.declared).parent)
     }
     lines = _lines_of(merged, files) if files else {}
-    for (name, label), marked in sorted(lines.items()):
-        first, rows, behind = int(marked.min()), lines[name, ""], len(marked)
+    for name, label in sorted((name, label) for name, label in lines if label in files[name].labels):
+        marked, rows = lines[name, label], lines[name, ""]
+        first, behind = int(marked.min()), len(marked)
         before = int((rows < first).sum())
         share = before / len(rows)
         rare = (1 - share) ** behind > MAX_LATE_CHANCE
-        if not label or rare or share < MIN_FIRST_ROWS:
+        if rare or share < MIN_FIRST_ROWS:
             continue
         others = [
             ((of < first).sum(), len(of)) for key, of in lines.items() if key[0] == name and key[1] not in ("", label)
@@ -95,7 +97,8 @@ def _lines_of(merged: Merged, names: Iterable[str]) -> dict[tuple[str, str], np.
         rows = queries.where(queries.where(group.rows, "dataset", [*names]), "kind", ["complete"])
         rows = queries.where(rows, "reason", ANSWERED)
         places = rows.select(["text", "row", "dataset", "line"])
-        spans = queries.where(group.spans, "reason", USED).group_by(["text", "row", "label"]).aggregate([])
+        labeled = group.spans.filter(pc.not_equal(group.spans["label"], ""))  # also superseded and unusable ones
+        spans = labeled.group_by(["text", "row", "label"]).aggregate([])
         every = places.append_column("label", pa.repeat("", len(places)))
         for table in (every, places.join(spans, ["text", "row"], join_type="inner", use_threads=False)):
             listed = table.group_by(["dataset", "label"], use_threads=False).aggregate([("line", "list")])

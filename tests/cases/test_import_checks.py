@@ -172,6 +172,8 @@ def test_many_rows_without_spans_one_after_the_other_are_asked_about(
     for row in rows[first - 1 : first - 1 + empty] + rows[20 : 20 + others]:
         row["label"] = []
     outcome = merge_rows(tmp_path, all=rows)
+    again = [{"text": row["text"], "label": row["spans"]} for row in tasks()]
+    assert "have no spans" not in merge_rows(tmp_path / "again", all=again + again[:40]).said, "replaced rows have some"
     question = f"{empty} of its 60 rows, from line {first} to {first + empty - 1}, have no spans. Are they annotated?"
     assert (question in outcome.said, outcome.status) == (asked, 0)
 
