@@ -12,6 +12,7 @@ from labelwise.sources.clean import clean
 from labelwise.sources.formats import read_items
 from labelwise.sources.json_rows import parse_row
 from labelwise.sources.raw_texts import read_raw_texts
+from labelwise.sources.shapes import NO_OFFSETS
 from tests.sources.reading import read, write, write_parquet
 
 TEXT = "Add 5 mL"
@@ -70,7 +71,7 @@ ROWS = [
         {"text": "four", "label": [[0, 4], "x", [0, 4, "A"]]},
         ("four", [("four", "A"), *[f"invalid: None None None: {NOTHING}"] * 2]),
     ),
-    ({"text": "Add", "labels": ["A", "B"]}, "unsupported format: its labels are about the whole text, without offsets"),
+    ({"text": "Add", "labels": ["A", "B"]}, f"unsupported format: {NO_OFFSETS}"),
     ({"text": TEXT, "label": [[4, 8, "D"]], "entities": True}, D),
     # lists for spans, an object among them
     (
