@@ -17,7 +17,7 @@ quick: .venv-dev/.ready ## Run the fast tests, most of them, while you edit.
 test: .venv-dev/.ready .venv/.ready ## Run the tests, except the long ones: about five minutes on two quiet cores.
 	$(PYTEST) -m "not long and not nightly" $(ARGS)
 
-test-all: .venv-dev/.ready .venv/.ready ## Run the long tests, too: 15 minutes.
+test-all: .venv-dev/.ready .venv/.ready ## Run the long tests, too: 20 minutes.
 	$(PYTEST) -m "not nightly" $(ARGS)
 
 nightly: .venv-dev/.ready .venv/.ready .venv-dev/.languages ## Run all tests, with the mutations of the code: hours.
