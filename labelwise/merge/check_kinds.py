@@ -20,6 +20,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelwise.base.settings import encode_yaml
@@ -31,7 +33,7 @@ from labelwise.corpus.tables import read_columns, read_groups
 from labelwise.corpus.texts import find_doc, read_groups_with_docs
 from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
-from labelwise.merge.figures import Figures
+from labelwise.merge.figures import ANSWERED, Figures
 from labelwise.merge.parts import Parts
 from labelwise.merge.readings import Trials
 from labelwise.merge.rules.settings import Settings
@@ -112,6 +114,31 @@ class Merged:
                 if len(texts) >= MAX_TEXTS or chars >= MAX_CHARS:
                     return texts
         return texts
+
+    @cached_property
+    def lines(self) -> dict[tuple[str, str], np.ndarray]:
+        """Return the lines of rows with spans of a label, by dataset and label, and of all rows, by dataset and "".
+
+        Of datasets in one file that `convert-brat` didn't write. Superseded and unusable spans count, too.
+        """
+        names = [
+            dataset.name
+            for dataset in self.datasets
+            if len(dataset.files) == 1 and not read_conversion(Path(dataset.declared).parent)
+        ]
+        lines: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
+        columns = ("text", "row", "dataset", "kind", "line", "label", "reason")
+        for group in read_groups(self.corpus, merged=False, columns=columns) if names else ():
+            rows = queries.where(queries.where(group.rows, "dataset", names), "kind", ["complete"])
+            places = queries.where(rows, "reason", ANSWERED).select(["text", "row", "dataset", "line"])
+            spans = group.spans.filter(pc.not_equal(group.spans["label"], ""))
+            spans = spans.group_by(["text", "row", "label"]).aggregate([])
+            every = places.append_column("label", pa.repeat("", len(places)))
+            for table in (every, places.join(spans, ["text", "row"], join_type="inner", use_threads=False)):
+                listed = table.group_by(["dataset", "label"], use_threads=False).aggregate([("line", "list")])
+                for name, label, of in zip(*(listed[key] for key in ("dataset", "label", "line_list")), strict=True):
+                    lines[name.as_py(), label.as_py()].append(of.values.to_numpy())
+        return {key: np.concatenate(parts) for key, parts in lines.items()}
 
 
 class Data(NamedTuple):

@@ -1,17 +1,14 @@
 """Find labels that would teach wrongly that a text has none: their datasets' annotators may not have been asked."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from labelwise.corpus import queries
 from labelwise.corpus.tables import read_groups
-from labelwise.datasets.convert_brat import read_conversion
 from labelwise.datasets.declarations import DataSet
 from labelwise.datasets.entries import write_entries
 from labelwise.merge.check_kinds import EXPECTED, IF_CORRECT, MIN_SPANS, Evidence, Kind, Merged, largest_first
@@ -46,14 +43,13 @@ def _unmarked_labels(merged: Merged) -> Iterator[Evidence]:
 
 def _late_labels(merged: Merged) -> Iterator[Evidence]:
     """Find labels without a span in a JSONL file's first rows, where its other labels are as frequent as later."""
+    lines = merged.lines
     files = {
         dataset.name: dataset
         for dataset in merged.datasets
-        if len(dataset.labels) > 1 and len(dataset.files) == 1 and dataset.files[0].name.endswith(".jsonl")
-        if not read_conversion(Path(dataset.declared).parent)
+        if len(dataset.labels) > 1 and all(file.name.endswith(".jsonl") for file in dataset.files)
     }
-    lines = _lines_of(merged, files) if files else {}
-    for name, label in sorted((name, label) for name, label in lines if label in files[name].labels):
+    for name, label in sorted((name, label) for name, label in lines if name in files and label in files[name].labels):
         marked, rows = lines[name, label], lines[name, ""]
         first, behind = int(marked.min()), len(marked)
         before = int((rows < first).sum())
@@ -71,40 +67,17 @@ def _late_labels(merged: Merged) -> Iterator[Evidence]:
 
 def _empty_runs(merged: Merged) -> Iterator[Evidence]:
     """Find one run of rows without spans, much longer than a file's others: they may not be annotated yet."""
-    files = {
-        dataset.name: dataset
-        for dataset in merged.datasets
-        if len(dataset.files) == 1 and not read_conversion(Path(dataset.declared).parent)
-    }
-    lines = _lines_of(merged, files) if files else {}
-    for name, dataset in files.items():
-        marked = [of for key, of in lines.items() if key[0] == name and key[1]]
+    for dataset in merged.datasets:
+        marked = [of for (name, label), of in merged.lines.items() if name == dataset.name and label]
         if marked:
-            rows = np.unique(lines[name, ""])
+            rows = np.unique(merged.lines[dataset.name, ""])
             ends = [-1, *np.searchsorted(rows, np.unique(np.concatenate(marked))), len(rows)]
             runs = np.diff(ends) - 1
-            *_, second, n = np.sort(runs)
+            *_, second, n = np.sort(runs).tolist()
             if n >= max(MIN_SPANS, MIN_FIRST_ROWS * len(rows), MIN_RUNS * second):
-                first, last = (int(rows[ends[runs.argmax() + side] + 1 - 2 * side]) for side in (0, 1))
-                yield Evidence(int(n), {"all": len(rows), "first": first, "last": last}, dataset=dataset)
-
-
-def _lines_of(merged: Merged, names: Iterable[str]) -> dict[tuple[str, str], np.ndarray]:
-    """Return the lines of rows that have spans of a label, by dataset and label; all rows' by dataset and ""."""
-    lines: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
-    columns = ("text", "row", "dataset", "kind", "line", "label", "reason")
-    for group in read_groups(merged.corpus, merged=False, columns=columns):
-        rows = queries.where(queries.where(group.rows, "dataset", [*names]), "kind", ["complete"])
-        rows = queries.where(rows, "reason", ANSWERED)
-        places = rows.select(["text", "row", "dataset", "line"])
-        labeled = group.spans.filter(pc.not_equal(group.spans["label"], ""))  # also superseded and unusable ones
-        spans = labeled.group_by(["text", "row", "label"]).aggregate([])
-        every = places.append_column("label", pa.repeat("", len(places)))
-        for table in (every, places.join(spans, ["text", "row"], join_type="inner", use_threads=False)):
-            listed = table.group_by(["dataset", "label"], use_threads=False).aggregate([("line", "list")])
-            for name, label, of in zip(*(listed[key] for key in ("dataset", "label", "line_list")), strict=True):
-                lines[name.as_py(), label.as_py()].append(of.values.to_numpy())
-    return {key: np.concatenate(parts) for key, parts in lines.items()}
+                start = ends[runs.argmax()] + 1
+                first, last = rows[start : start + n][[0, -1]].tolist()
+                yield Evidence(n, {"all": len(rows), "first": first, "last": last}, dataset=dataset)
 
 
 def _cut(dataset: DataSet, label: str, line: int, before: int, behind: int) -> list[Evidence]:
