@@ -76,6 +76,11 @@ def texts_of(group: Group, table: pa.Table) -> pa.Array:
     return pc.index_in(table["text"], group.texts["text"])
 
 
+def find_rows(group: Group) -> pa.Array:
+    """Return the index of each span's row; null without."""
+    return pc.add(pc.index_in(group.spans["text"], group.rows["text"]), group.spans["row"])
+
+
 def describe(row: Mapping[str, Any]) -> str:
     """Describe an outcome, with its detail."""
     return f"{row['reason']}: {row['detail']}" if row["detail"] else str(row["reason"])

@@ -117,7 +117,7 @@ class Merged:
 
     @cached_property
     def lines(self) -> dict[tuple[str, str], np.ndarray]:
-        """Return the lines of rows with spans of a label, by dataset and label, and of all rows, by dataset and "".
+        """Return the sorted lines with spans of a label, by dataset and label, and all lines, by dataset and "".
 
         Of datasets in one file that `convert-brat` didn't write. Superseded and unusable spans count, too.
         """
@@ -129,16 +129,15 @@ class Merged:
         lines: defaultdict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
         columns = ("text", "row", "dataset", "kind", "line", "label", "reason")
         for group in read_groups(self.corpus, merged=False, columns=columns) if names else ():
-            rows = queries.where(queries.where(group.rows, "dataset", names), "kind", ["complete"])
-            places = queries.where(rows, "reason", ANSWERED).select(["text", "row", "dataset", "line"])
-            spans = group.spans.filter(pc.not_equal(group.spans["label"], ""))
-            spans = spans.group_by(["text", "row", "label"]).aggregate([])
-            every = places.append_column("label", pa.repeat("", len(places)))
-            for table in (every, places.join(spans, ["text", "row"], join_type="inner", use_threads=False)):
-                listed = table.group_by(["dataset", "label"], use_threads=False).aggregate([("line", "list")])
+            every = group.rows.append_column("label", pa.repeat("", len(group.rows)))
+            spans = group.rows.take(queries.find_rows(group)).append_column("label", group.spans["label"])
+            for table in (every, spans.filter(pc.not_equal(spans["label"], ""))):
+                of_files = queries.where(queries.where(table, "dataset", names), "kind", ["complete"])
+                answered = queries.where(of_files, "reason", ANSWERED)
+                listed = answered.group_by(["dataset", "label"], use_threads=False).aggregate([("line", "list")])
                 for name, label, of in zip(*(listed[key] for key in ("dataset", "label", "line_list")), strict=True):
-                    lines[name.as_py(), label.as_py()].append(of.values.to_numpy())
-        return {key: np.concatenate(parts) for key, parts in lines.items()}
+                    lines[name.as_py(), label.as_py()].append(np.unique(of.values))
+        return {key: np.unique(np.concatenate(parts)) for key, parts in lines.items()}
 
 
 class Data(NamedTuple):

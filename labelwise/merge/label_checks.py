@@ -70,7 +70,7 @@ def _empty_runs(merged: Merged) -> Iterator[Evidence]:
     for dataset in merged.datasets:
         marked = [of for (name, label), of in merged.lines.items() if name == dataset.name and label]
         if marked:
-            rows = np.unique(merged.lines[dataset.name, ""])
+            rows = merged.lines[dataset.name, ""]
             ends = [-1, *np.searchsorted(rows, np.unique(np.concatenate(marked))), len(rows)]
             runs = np.diff(ends) - 1
             *_, second, n = np.sort(runs).tolist()
