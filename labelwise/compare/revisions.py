@@ -117,8 +117,8 @@ def read_revision(name: str, pipeline: str, into: Path, root: Path = Path()) -> 
             copy.write_bytes(files.read_bytes(folder + file.as_posix()))
     except (OSError, DvcException) as error:
         raise InputError(
-            f"{name}: {tables.pairs} isn't in DVC's cache ({error}); if a remote has it, run `dvc fetch -a`; scores "
-            f"alone are compared by `dvc metrics diff {name}`"
+            f"{name}: {tables.pairs} is neither in DVC's cache nor in its default remote ({error}); run `dvc push` "
+            f"where it was written; scores alone are compared by `dvc metrics diff {name}`"
         ) from error
     if copied.digest() != content.predictions_digest:
         raise InputError(

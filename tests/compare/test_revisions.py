@@ -294,11 +294,12 @@ def test_tables_that_are_not_in_the_cache_are_said_and_a_remote_will_do(tmp_path
     assert compare_json(repository)["micro"]["f"]["HEAD"] == pytest.approx(8 / 24)
     repository.run("rm", "-rf", ".dvc/cache", "store")
     printed = " ".join(repository.compare(fails=True).split())
-    assert "HEAD: training/cpu/pairs.parquet isn't in DVC's cache" in printed
+    assert "HEAD: training/cpu/pairs.parquet is neither in DVC's cache nor in its default remote" in printed
+    assert "`dvc push` where it was written" in printed
     assert "`dvc metrics diff HEAD`" in printed
     (tmp_path / "project.yml").write_text("report:\n  baseline: HEAD\n")
     printed = " ".join(call(report_cli, "cpu", "--root", tmp_path).split())
-    assert "Fixed and new errors aren't listed: HEAD: training/cpu/pairs.parquet isn't in DVC's cache" in printed
+    assert "Fixed and new errors aren't listed: HEAD: training/cpu/pairs.parquet is neither in DVC's cache" in printed
     assert b" since HEAD" in (tmp_path / "report/cpu.html").read_bytes()
 
 
