@@ -3,6 +3,7 @@
 import os
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -85,6 +86,12 @@ def find_undeclared(folder: Path, entries: Sequence[Entry]) -> Iterator[Undeclar
         else:
             suffix = max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len, default="")
             stem = name.removesuffix(suffix)
+            if file.is_dir() and (parts := share_texts(file)):
+                problem = "the merge doesn't search folders; files of this one share texts: declare each"
+                for part in parts:
+                    entry = Entry(name=f"{name}-{part.stem}", path=printable(part.relative_to(folder)))
+                    yield _look_into(entry, part)._replace(problem=problem)
+                continue
             new = [Entry(name=name if stem in names else stem, path=name)]
         for entry in new:
             yield _describe(file, entry, names)
@@ -144,13 +151,28 @@ def patterns_in(folder: Path) -> list[str]:
 
 def labels_in(folder: Path) -> tuple[str, ...]:
     """List the labels in the first rows of a random sample of a folder's files: the first may be one annotator's."""
-    labels: set[str] = set()
+    labels = {span.label for tasks in _first_tasks(folder).values() for task in tasks for span in task.spans}
+    return tuple(sorted(labels - {NO_LABEL}))
+
+
+def share_texts(folder: Path) -> list[Path]:
+    """Return the files directly in a folder if most of their texts are in several: they are annotators' or labels'.
+
+    Rows that name their annotator don't count.
+    """
+    tasks = {file: tasks for file, tasks in _first_tasks(folder).items() if file.parent == folder}
+    texts = Counter(text for ones in tasks.values() for text in {task.text for task in ones if not task.who})
+    return sorted(tasks) if 2 * sum(n for n in texts.values() if n > 1) > texts.total() else []
+
+
+def _first_tasks(folder: Path) -> dict[Path, list[Task]]:
+    """Read the first rows of a random sample of a folder's files."""
+    first: dict[Path, list[Task]] = {}
     files = find_files(folder, SUFFIXES, hidden=False)
     for file in Random(0).sample(files, min(len(files), MAX_READ)):
         with suppress(InputError, OSError):
-            for item in islice(read_items(file, ""), MAX_READ):
-                labels.update(span.label for span in getattr(item, "spans", ()))
-    return tuple(sorted(labels - {NO_LABEL}))
+            first[file] = [item for item in islice(read_items(file, ""), MAX_READ) if isinstance(item, Task)]
+    return first
 
 
 def _look_into(entry: Entry, file: Path) -> Undeclared:
