@@ -25,6 +25,7 @@ from labelwise.datasets.decisions import decode_decisions
 from labelwise.demo.corpus import DemoDoc, add_noise, make_doc
 from labelwise.demo.write import write_docs
 from labelwise.export.source import read_corpus
+from labelwise.sources.formats import read_items
 from labelwise.train.config_file import FITTED, PATHS
 from tests.clone import DEV, IDENTITY, Clone, replace_once, run_by_weasel
 from tests.conftest import ROOT, read_jsonl, run_command, task, write_jsonl
@@ -250,6 +251,15 @@ def test_exports_and_a_database_are_merged_without_a_declaration(tmp_path):
     (tmp_path / "assets/prodigy/datasets.yml").write_text(block("docs/data.md", "- name: person"), encoding="utf8")
     clone.call("merge")
     assert {label: n["complete"] for label, n in merged(tmp_path)["labels"].items()} == {"PERSON": 16, "PLACE": 24}
+
+
+def test_a_sheet_with_a_span_per_row_is_written_as_texts_with_spans(tmp_path):
+    sheet = '\ufefftext,start,end,label\r\n"Ann, 5\r\nLyon",0,3,PER\r\n"Ann, 5\r\nLyon",8,12,LOC\r\n'
+    (tmp_path / "spans.csv").write_bytes(sheet.encode())
+    (tmp_path / "assets/prodigy").mkdir(parents=True)
+    run_command([sys.executable, "-c", block("docs/data.md", "import csv, json")], tmp_path, os.environ)
+    [read] = read_items(tmp_path / "assets/prodigy/spans.jsonl", "")
+    assert [(read.text[span.start : span.end], span.label) for span in read.spans] == [("Ann", "PER"), ("Lyon", "LOC")]
 
 
 @pytest.mark.long

@@ -94,7 +94,7 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ("l.xlsx", zipped(), "this is a sheet; save it as .tsv"),
     ("l.tar.gz", gzip.compress(b""), "this is an archive; unpack it"),
     ("l.conll.gz", gzip.compress(b""), "this is compressed; decompress it"),
-    ("m.csv", "Noa,B-PER\n", "this is a sheet; save it as .tsv"),
+    ("m.csv", "Noa,B-PER\n", "or .jsonl (a text with its `spans`)"),
     ("s.csv", label_studios(","), "this is Label Studio's table, whose spans are JSON in a cell; export JSON instead"),
     ("t.tsv", label_studios("\t"), "this is Label Studio's table"),
     ("u.xml", BIOC, "this is BioC; convert it to brat with the Python library bconv"),
