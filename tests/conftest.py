@@ -193,7 +193,9 @@ class Merging:
         options: dict[str, Any] = {"workers": workers, "strict": strict, "decisions": decisions, "may_be_empty": True}
         policies = settings.pop("policies", Policies())
         all_settings = Settings(**msgspec.structs.asdict(policies), **settings)
-        return merge_data([self.root / "tasks" / "datasets.yml"], self.root / out, all_settings, **options)
+        ledger = merge_data([self.root / "tasks" / "datasets.yml"], self.root / out, all_settings, **options)
+        assert all(words_of(ledger.checks)), "a check's words name its values"
+        return ledger
 
     def files(self, out: str = "corpus") -> dict[str, bytes]:
         folder = self.root / out

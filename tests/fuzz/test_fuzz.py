@@ -20,7 +20,7 @@ from labelwise.base.errors import InputError
 from labelwise.corpus.docbin_reader import read_stored_docs
 from labelwise.datasets.convert_brat import convert_brat
 from labelwise.sources import brat
-from labelwise.sources.formats import read_items
+from labelwise.sources.formats import FORMATS, read_items
 from tests.conftest import Merging
 from tests.corpus.test_docbin import annotated_docs, make_docs
 from tests.sources import test_conll, test_label_studio, test_rows
@@ -172,6 +172,10 @@ def find_dropped(path: Path, data: bytes, items: list[Item]) -> Iterator[object]
         yield from (kind for kind, count in lost.items() if count and (kind == "annotations" or not incomplete_read))
     elif path.suffix == ".json" and incomplete_read:
         yield Reason.INCOMPLETE_READ
+
+
+def test_each_format_has_seeds() -> None:
+    assert [format.name for format in FORMATS if not any(name.endswith(format.suffixes) for name in NAMES)] == []
 
 
 @pytest.mark.guarantee("outcomes")
