@@ -2,6 +2,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from labelwise.merge.checks import check_undeclared, print_checks
 from labelwise.sources.files import has_data
 from scripts.export import export_cli
 from scripts.merge import merge_cli
+from tests.clone import IDENTITY
 from tests.conftest import ROOT, call, task, write_jsonl
 from tests.sources.reading import make_database
 
@@ -269,6 +271,43 @@ def test_files_of_a_folder_that_share_texts_are_declared_one_by_one(tmp_path):
     write_jsonl(prodigy / "export/bob.jsonl", [{**row, "text": "B"} for row in rows])
     [found] = declare_folder(prodigy)
     assert found.entry.path == "export"
+
+
+def test_git_joins_the_entries_and_decisions_of_two_branches_and_an_entry_that_both_edited_is_refused(tmp_path):
+    prodigy, decisions = tmp_path / "assets/prodigy", tmp_path / "assets/decisions/decisions.jsonl"
+    decisions.parent.mkdir(parents=True)
+    shutil.copy(ROOT / ".gitattributes", tmp_path)
+
+    def git(*command: str) -> None:
+        subprocess.run(["git", *command], cwd=tmp_path, env={**os.environ, **IDENTITY}, check=True, capture_output=True)
+
+    def commit(name: str, labels: str = "") -> None:
+        write_jsonl(prodigy / f"{name}.jsonl", [marked("Ann is here", name.upper())])
+        declare_folder(prodigy)
+        with decisions.open("a") as file:
+            file.write(f"{name}\n")
+        if labels:
+            entries = prodigy / "datasets.yml"
+            entries.write_text(entries.read_text().replace("[BASE]", labels))
+        git("add", "-A")
+        git("commit", "-qm", name)
+
+    git("init", "-qb", "main")
+    commit("base")
+    git("checkout", "-qb", "mine")
+    commit("mine")
+    git("checkout", "-q", "main")
+    commit("theirs")
+    git("merge", "-q", "mine")
+    assert {entry.name for entry in read_entries(prodigy / "datasets.yml")} == {"base", "mine", "theirs"}
+    assert sorted(decisions.read_text().split()) == ["base", "mine", "theirs"]
+    git("checkout", "-q", "mine")
+    commit("a", "[BASE, A]")
+    git("checkout", "-q", "main")
+    commit("b", "[BASE, B]")
+    git("merge", "-q", "mine")
+    with pytest.raises(InputError, match="'labels' is there twice"):
+        read_entries(prodigy / "datasets.yml")
 
 
 def test_a_second_file_is_declared_without_a_second_comment(tmp_path):
