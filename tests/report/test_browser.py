@@ -400,8 +400,7 @@ def test_text_that_looks_like_code_is_text(show):
     assert page.locator("#card img, #card b").count() == 0
 
 
-@pytest.mark.parametrize("width", [PHONE, DESK])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(PHONE, "dark"), (DESK, "light")])
 def test_the_page_fits_its_window_and_axe_finds_nothing(show, width, scheme):
     page = show(width, scheme)
     for column in ("F1", "Next") if width == PHONE else ():

@@ -13,6 +13,7 @@ from spacy.lang.xx import MultiLanguage
 
 from labelwise.base.errors import InputError
 from labelwise.base.files import locked
+from labelwise.base.parallel import tree_memory
 from labelwise.base.text import text_key
 from labelwise.corpus.tokenizer import make_nlp, read_rules
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
@@ -54,7 +55,8 @@ def test_training_gives_a_curve_and_again_the_same_bytes(trained, demo_corpus, t
     assert one == other
 
 
-def test_a_training_tells_what_the_machine_did(demo_corpus, tmp_path):
+def test_a_training_tells_what_the_machine_did(demo_corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "tree_memory", tree_memory)  # conftest has another
     result = train_in(tmp_path, demo_corpus, resources=tmp_path / "resources.tsv")
     header, *rows = [line.split("\t") for line in (tmp_path / "resources.tsv").read_text().splitlines()]
     assert header == ["seconds", "step", "words_per_second", "memory_mb", "memory_measure", "waiting_percent"]
