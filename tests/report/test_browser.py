@@ -24,6 +24,7 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 if BROWSER is None:
     pytest.skip("there is no Chromium; install it to test reports in a browser", allow_module_level=True)
 
+pytestmark = pytest.mark.heavy  # a browser takes 10 seconds
 PHONE, DESK = 360, 1280
 PAPER = 1031  # pixels of A4 landscape between margins of 12 mm, at 96 a inch
 
