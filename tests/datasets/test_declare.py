@@ -2,7 +2,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from labelwise.sources.files import has_data
 from scripts.export import export_cli
 from scripts.merge import merge_cli
 from tests.clone import IDENTITY
-from tests.conftest import ROOT, call, task, write_jsonl
+from tests.conftest import ROOT, call, read_jsonl, run_command, task, write_jsonl
 from tests.sources.reading import make_database
 
 PERSONS = ["person.jsonl", "person_eval.jsonl"]
@@ -273,22 +272,21 @@ def test_files_of_a_folder_that_share_texts_are_declared_one_by_one(tmp_path):
     assert found.entry.path == "export"
 
 
-def test_git_joins_the_entries_and_decisions_of_two_branches_and_an_entry_that_both_edited_is_refused(tmp_path):
-    prodigy, decisions = tmp_path / "assets/prodigy", tmp_path / "assets/decisions/decisions.jsonl"
-    decisions.parent.mkdir(parents=True)
+def test_git_joins_the_decisions_of_two_branches_and_leaves_entries_to_people(tmp_path):
+    """A union of entries would keep one of two equal last lines, such as `split: test`."""
     shutil.copy(ROOT / ".gitattributes", tmp_path)
 
-    def git(*command: str) -> None:
-        subprocess.run(["git", *command], cwd=tmp_path, env={**os.environ, **IDENTITY}, check=True, capture_output=True)
+    def git(*command: str, status: int = 0) -> None:
+        run_command(["git", *command], tmp_path, {**os.environ, **IDENTITY}, status=status)
 
-    def commit(name: str, labels: str = "") -> None:
-        write_jsonl(prodigy / f"{name}.jsonl", [marked("Ann is here", name.upper())])
-        declare_folder(prodigy)
-        with decisions.open("a") as file:
-            file.write(f"{name}\n")
-        if labels:
-            entries = prodigy / "datasets.yml"
-            entries.write_text(entries.read_text().replace("[BASE]", labels))
+    def commit(name: str) -> None:
+        for file, line in (
+            ("decisions/decisions.jsonl", f'"{name}"'),
+            ("prodigy/datasets.yml", f"- name: {name}"),
+        ):
+            (tmp_path / "assets" / file).parent.mkdir(parents=True, exist_ok=True)
+            with (tmp_path / "assets" / file).open("a") as opened:
+                opened.write(f"{line}\n")
         git("add", "-A")
         git("commit", "-qm", name)
 
@@ -298,16 +296,10 @@ def test_git_joins_the_entries_and_decisions_of_two_branches_and_an_entry_that_b
     commit("mine")
     git("checkout", "-q", "main")
     commit("theirs")
-    git("merge", "-q", "mine")
-    assert {entry.name for entry in read_entries(prodigy / "datasets.yml")} == {"base", "mine", "theirs"}
-    assert sorted(decisions.read_text().split()) == ["base", "mine", "theirs"]
-    git("checkout", "-q", "mine")
-    commit("a", "[BASE, A]")
-    git("checkout", "-q", "main")
-    commit("b", "[BASE, B]")
-    git("merge", "-q", "mine")
-    with pytest.raises(InputError, match="'labels' is there twice"):
-        read_entries(prodigy / "datasets.yml")
+    git("merge", "-q", "mine", status=1)
+    assert {*map(str, read_jsonl(tmp_path / "assets/decisions/decisions.jsonl"))} == {"base", "mine", "theirs"}
+    with pytest.raises(InputError, match=r"datasets\.yml:2: a git conflict"):
+        read_entries(tmp_path / "assets/prodigy/datasets.yml")
 
 
 def test_a_second_file_is_declared_without_a_second_comment(tmp_path):
