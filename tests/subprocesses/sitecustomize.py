@@ -35,7 +35,9 @@ def hide_torch() -> None:
 
 
 # pytest's own processes start outside of a test.
-if "PYTEST_CURRENT_TEST" in os.environ and "WITH_TORCH" not in os.environ:
-    hide_torch()
+if "PYTEST_CURRENT_TEST" in os.environ:
+    sys.modules["sklearn"] = None  # type: ignore[assignment]  # transformers imports it, if nightly has installed it
+    if "WITH_TORCH" not in os.environ:
+        hide_torch()
 if "CONNECTIONS" in os.environ:
     sys.addaudithook(refuse)
