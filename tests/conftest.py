@@ -49,6 +49,9 @@ from tests.spacy_per_label.bert import tiny_bert  # noqa: F401  a fixture
 ROOT = Path(__file__).parent.parent
 # Tests fork after a transformer's tokenizer was used, which would be reported for each fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# More threads wait for each other, seven times as long where other processes run too, and forked processes lack them.
+if torch := sys.modules.get("torch"):
+    torch.set_num_threads(1)
 SUBPROCESSES = str(ROOT / "tests" / "subprocesses")
 # spaCy looks all packages' entry points, and all that is registered, through some 200 times a training, a tenth of a
 # small one's time.

@@ -141,8 +141,6 @@ class Projects:
 
     def __init__(self, root: Path) -> None:
         spacy.blank("en").create_pipe("ner")  # loads spaCy's entry points, once
-        if torch := sys.modules.get("torch"):
-            torch.set_num_threads(1)  # its threads aren't forked
         self.work = root / "work"
         self.states = {OLD: root / "old", NEW: root / "new"}
         self.ran = 0

@@ -8,9 +8,7 @@ NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 def make_bert(folder: Path, **shape: int) -> Path:
     transformers = pytest.importorskip("transformers")
-    # More threads wait for each other, seven times as long where other processes run too.
     torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
     torch.manual_seed(0)
     folder.mkdir(exist_ok=True)
     chars = [chr(code) for code in range(33, 127)]
