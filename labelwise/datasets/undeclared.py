@@ -160,9 +160,10 @@ def share_texts(folder: Path) -> list[Path]:
 
     Rows that name their annotator don't count.
     """
-    tasks = {file: tasks for file, tasks in _first_tasks(folder).items() if file.parent == folder}
-    texts = Counter(text for ones in tasks.values() for text in {task.text for task in ones if not task.who})
-    return sorted(tasks) if 2 * sum(n for n in texts.values() if n > 1) > texts.total() else []
+    files = [file for file in find_files(folder, SUFFIXES, hidden=False) if file.parent == folder]
+    sampled = (tasks for file, tasks in _first_tasks(folder).items() if file.parent == folder)
+    texts = Counter(text for tasks in sampled for text in {task.text for task in tasks if not task.who})
+    return files if 2 * sum(n for n in texts.values() if n > 1) > texts.total() else []
 
 
 def _first_tasks(folder: Path) -> dict[Path, list[Task]]:

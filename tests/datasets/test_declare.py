@@ -257,7 +257,7 @@ def test_the_labels_of_a_folder_are_those_of_all_its_folders(tmp_path):
     assert labels_in(tmp_path) == ("LOC", "PER")
 
 
-def test_files_of_a_folder_that_share_texts_are_declared_one_by_one(tmp_path):
+def test_files_of_a_folder_that_share_texts_are_declared_one_by_one(tmp_path, monkeypatch):
     """As doccano's zip has a file for each annotator: one pattern would let the later file's answers replace others."""
     rows = [{"id": n, "text": f"Ann met {n}", "label": [[0, 3, "PER"]]} for n in range(9)]
     prodigy = tmp_path / "prodigy"
@@ -265,11 +265,15 @@ def test_files_of_a_folder_that_share_texts_are_declared_one_by_one(tmp_path):
     write_jsonl(prodigy / "export/bob.jsonl", [{**row, "label": []} for row in rows[:5]])
     checks = [*check_undeclared(prodigy, declare_folder(prodigy))]
     assert all("share texts: declare each" in check.values["problem"] for check in checks)
-    [alice, bob] = [yaml.safe_load(check.values["entry"])[0]["path"] for check in checks]
-    assert (alice, bob) == ("export/alice.jsonl", "export/bob.jsonl")
+    paths = [yaml.safe_load(check.values["entry"])[0]["path"] for check in checks]
+    assert paths == ["export/alice.jsonl", "export/bob.jsonl"]
     write_jsonl(prodigy / "export/bob.jsonl", [{**row, "text": "B"} for row in rows])
     [found] = declare_folder(prodigy)
     assert found.entry.path == "export"
+    monkeypatch.setattr("labelwise.datasets.undeclared.MAX_READ", 2)
+    for name in ("bob", "carol"):
+        write_jsonl(prodigy / f"export/{name}.jsonl", rows)
+    assert len(declare_folder(prodigy)) == 3, "also a file outside the sample"
 
 
 def test_git_joins_the_decisions_of_two_branches_and_leaves_entries_to_people(tmp_path):
