@@ -16,7 +16,7 @@ import msgspec
 from labelwise.annotations import Problem, Reason, Task
 from labelwise.base.errors import InputError
 from labelwise.base.settings import DATASETS
-from labelwise.base.text import counted, place
+from labelwise.base.text import counted, place, text_key
 from labelwise.datasets.declarations import find_sources
 from labelwise.datasets.entries import Entry
 from labelwise.sources.brat import SUFFIXES as BRAT_SUFFIXES
@@ -39,6 +39,8 @@ UNREAD = {
 KEY = re.compile(r"`(text|spans): ([^`]+)`")  # of an entry, in a problem that it solves
 MAX_FOLDERS = 5  # in a folder, that patterns name
 MAX_READ = 50  # files of a folder, and rows of each, searched for labels
+MAX_COMPARED = 10_000  # rows of a file, searched for texts of others
+MIN_SHARED = 0.05  # share of texts in several files: more than chance, as little as teams annotate twice
 
 
 class Undeclared(NamedTuple):
@@ -151,29 +153,27 @@ def patterns_in(folder: Path) -> list[str]:
 
 def labels_in(folder: Path) -> tuple[str, ...]:
     """List the labels in the first rows of a random sample of a folder's files: the first may be one annotator's."""
-    labels = {span.label for tasks in _first_tasks(folder).values() for task in tasks for span in task.spans}
+    files = find_files(folder, SUFFIXES, hidden=False)
+    labels = {span.label for _, task in _first_tasks(files, MAX_READ) for span in task.spans}
     return tuple(sorted(labels - {NO_LABEL}))
 
 
 def share_texts(folder: Path) -> list[Path]:
-    """Return the files directly in a folder if most of their texts are in several: they are annotators' or labels'.
+    """Return the files directly in a folder if they share texts: they are annotators' or labels'.
 
     Rows that name their annotator don't count.
     """
     files = [file for file in find_files(folder, SUFFIXES, hidden=False) if file.parent == folder]
-    sampled = (tasks for file, tasks in _first_tasks(folder).items() if file.parent == folder)
-    texts = Counter(text for tasks in sampled for text in {task.text for task in tasks if not task.who})
-    return files if 2 * sum(n for n in texts.values() if n > 1) > texts.total() else []
+    tasks = _first_tasks(files, MAX_COMPARED) if len(files) > 1 else ()
+    texts = Counter(key for _, key in {(file, text_key(task.text)) for file, task in tasks if not task.who})
+    return files if sum(n for n in texts.values() if n > 1) > MIN_SHARED * texts.total() else []
 
 
-def _first_tasks(folder: Path) -> dict[Path, list[Task]]:
-    """Read the first rows of a random sample of a folder's files."""
-    first: dict[Path, list[Task]] = {}
-    files = find_files(folder, SUFFIXES, hidden=False)
+def _first_tasks(files: Sequence[Path], rows: int) -> Iterator[tuple[Path, Task]]:
+    """Yield the first rows of a random sample of files, each with its file."""
     for file in Random(0).sample(files, min(len(files), MAX_READ)):
         with suppress(InputError, OSError):
-            first[file] = [item for item in islice(read_items(file, ""), MAX_READ) if isinstance(item, Task)]
-    return first
+            yield from ((file, item) for item in islice(read_items(file, ""), rows) if isinstance(item, Task))
 
 
 def _look_into(entry: Entry, file: Path) -> Undeclared:

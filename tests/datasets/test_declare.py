@@ -261,8 +261,9 @@ def test_files_of_a_folder_that_share_texts_are_declared_one_by_one(tmp_path, mo
     """As doccano's zip has a file for each annotator: one pattern would let the later file's answers replace others."""
     rows = [{"id": n, "text": f"Ann met {n}", "label": [[0, 3, "PER"]]} for n in range(9)]
     prodigy = tmp_path / "prodigy"
+    own = [{**row, "text": f"{row['text']} again"} for row in rows * 6]
     write_jsonl(prodigy / "export/alice.jsonl", rows)
-    write_jsonl(prodigy / "export/bob.jsonl", [{**row, "label": []} for row in rows[:5]])
+    write_jsonl(prodigy / "export/bob.jsonl", [*own, *({**row, "label": []} for row in rows[:5])])
     checks = [*check_undeclared(prodigy, declare_folder(prodigy))]
     assert all("share texts: declare each" in check.values["problem"] for check in checks)
     paths = [yaml.safe_load(check.values["entry"])[0]["path"] for check in checks]
