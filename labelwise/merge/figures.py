@@ -13,8 +13,10 @@ from labelwise.corpus import queries
 from labelwise.corpus.tables import Group, read_columns
 
 SAMPLE = 3
-ALONE = "alone"  # superseded spans that the counting row lacks, if only its line makes it later
-LATER = "later"  # those that a later row of the same file lacks
+# Superseded spans that the counting row of the dataset lacks, by what makes that row later.
+ALONE = "alone"  # its line in the file
+OTHER_FILE = "other file"  # the order of files; of an annotator without a name
+LATER = "later"  # its time
 USED = (
     Reason.ENTITY,
     Reason.SAME_SPAN,
@@ -42,7 +44,7 @@ class Figures:
     replaced_by (Counter): answers replaced by the same annotator's in another dataset, by that dataset.
     replaced (Counter): superseded accepted spans, by label.
     passes (Counter): superseded "rows" with accepted spans; "disjoint" ones, without a common label with the row that
-        counts; and the spans that are ALONE, or LATER.
+        counts; and the spans that are ALONE, OTHER_FILE or LATER.
     copies (Counter): rows that copy an answer, by its dataset.
     unnamed (Counter): texts with an anonymous and a named answer, by that name.
     shared (Counter): texts also in an earlier declared dataset, by that dataset.
@@ -160,19 +162,23 @@ def _compare_passes(all_figures: Mapping[str, Figures], group: Group) -> None:
         labels = {label for (_, _, label), verdict in replacing_spans.items() if verdict == "accept"}
         own = {span for span, verdict in verdicts[text, number].items() if verdict == "accept"}
         figures.passes.update({"rows": 1, "disjoint": labels.isdisjoint(label for _, _, label in own)})
-        if replacing and all((kept["dataset"], kept["file"]) == (row["dataset"], row["file"]) for kept in replacing):
+        if replacing and (kind := _why_later(row, replacing)):
             alone = [place for place, span in dropped_spans.items() if span not in replacing_spans]
-            kind = LATER if any(_is_later(kept, row) for kept in replacing) else ALONE
             figures.passes[kind] += len(alone)
             sample = figures.samples[kind]
             if alone and len(sample) < SAMPLE:
                 sample += _with_split(group, lost.slice(alone[0], 1))
 
 
-def _is_later(kept: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Return whether a row of the same file replaces another by time, not by line alone."""
-    times = (kept["when"], row["when"])
-    return None not in times and times[0] > times[1]
+def _why_later(row: Mapping[str, Any], replacing: Sequence[Mapping[str, Any]]) -> str:
+    """Return what makes rows of its dataset later than a row, or "" if it is declared: other datasets, or its name."""
+    if any(kept["dataset"] != row["dataset"] for kept in replacing):
+        return ""
+    if any(None not in (kept["when"], row["when"]) and kept["when"] > row["when"] for kept in replacing):
+        return LATER
+    if all(kept["file"] == row["file"] for kept in replacing):
+        return ALONE
+    return "" if row["who"] else OTHER_FILE
 
 
 def _of(table: pa.Table, texts: pa.Array) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from labelwise.merge.check_kinds import (
     largest_first,
     some,
 )
-from labelwise.merge.figures import ALONE, LATER, SUPERSEDED, UNUSED, USED
+from labelwise.merge.figures import ALONE, LATER, OTHER_FILE, SUPERSEDED, UNUSED, USED
 from labelwise.merge.file_checks import FILE_CHECKS
 from labelwise.merge.label_checks import LABEL_CHECKS
 from labelwise.merge.readings import BEFORE, INSIDE_WORDS, best_readings
@@ -40,6 +40,8 @@ MIN_OFF_TOKENS = 1 / 6  # share of a dataset's spans
 MIN_EMPTY, MIN_EMPTY_SHARE = 5, 1 / 4  # of the annotated documents of a brat corpus
 MIN_REJECTED = 0.2  # share of a dataset's answers
 MIN_COPIES = 0.9  # share of a dataset's answers
+MIN_REPLACED = 0.01  # share of a dataset's spans
+MAX_ENTRIES = 20  # to paste
 MIN_ONCE = 1 / 3  # share of the spans that have a label of their own
 MIN_OTHER_NAME = 0.2  # share of the spans of two labels that may be the same
 MAX_CHANCE = 0.001  # probability that two independent labels share no text
@@ -214,6 +216,24 @@ def _replaced_spans(data: Data, stops: bool) -> list[Evidence]:
     return some(passes[reason], data.figures.sample(reason), all=total)
 
 
+def _replaced_by_files(data: Data) -> list[Evidence]:
+    """Count spans replaced by another file's if only names of files, matched by a pattern, say which is later."""
+    dataset, n = data.dataset, data.figures.passes[OTHER_FILE]
+    total = data.figures.labels(*USED).total() + data.figures.replaced.total()
+    listed = len(dataset.paths) == len(dataset.files)
+    declared = listed or dataset.duplicates or "" in dataset.annotators
+    if n < max(MIN_SPANS, MIN_REPLACED * total) or declared or _replaced_labels(data):
+        return []
+    paths = [os.path.relpath(source.path, Path(dataset.declared).parent) for source in dataset.files]
+    stems = [Path(path).stem for path in paths]
+    names = stems if len({*stems}) == len(stems) else paths
+    entries = [
+        dataset.to_entry(name=f"{dataset.name}-{name}", path=path) for name, path in zip(names, paths, strict=True)
+    ]
+    written = write_entries(entries) if len(entries) <= MAX_ENTRIES else ""
+    return some(n, data.figures.sample(OTHER_FILE), all=total, entries=written)
+
+
 def _rejected_single_spans(data: Data) -> list[Evidence]:
     rows, spans = data.figures.rows, data.figures.labels(*{reason for _, reason in data.figures.spans})
     n = data.figures.labels(Reason.IN_REJECTED).total()
@@ -371,6 +391,15 @@ READING: tuple[Kind, ...] = (
     *(
         dataset_check(name, partial(_replaced_spans, stops=stops), REPLACED, IF_BOTH_COUNT, UNION, stops=stops)
         for name, stops in (("mostly replaced spans", True), ("replaced spans", False))
+    ),
+    stop(
+        "spans replaced by other files",
+        _replaced_by_files,
+        "{n:,} of {all:span} are only in rows that a row of another file replaced, because its name sorts later. Are "
+        "the files annotators', or exports of one dataset?",
+        "If they are exports, {add} the first line; if each is an annotator's, replace it by an entry for each",
+        "duplicates: latest",
+        "{entries}",
     ),
     Kind(
         "files missing in a split",

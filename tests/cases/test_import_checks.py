@@ -734,3 +734,30 @@ def test_files_named_after_splits_are_declared_for_them(tmp_path: Path, names: l
     assert [declared[name][1] if declared[name] else "auto" for name in names] == splits
     for split in {*splits} - {"auto"}:
         assert re.search(rf"(?m)^\S+ .* {split}$", printed), "it is said"
+
+
+@pytest.mark.parametrize(
+    ("path", "keys", "status"),
+    [
+        ('"export/*.jsonl"', "", 1),
+        ('"export/*.jsonl"', ", duplicates: latest", 0),
+        ('"export/*.jsonl"', ", annotator: ann", 0),
+        ("[export/bob.jsonl, export/ann.jsonl]", "", 0),
+    ],
+    ids=["a pattern", "declared exports", "one person's", "a list"],
+)
+def test_another_files_spans_are_not_replaced_because_of_its_name(tmp_path: Path, path: str, keys: str, status: int):
+    """Two annotators' files, with a third of the texts in both, where one marks no person."""
+    rows = tasks()
+    bobs = [row | {"spans": row["spans"][row in rows[:40] :]} for row in rows[20:]]
+    files = {"prodigy/export/ann.jsonl": jsonl(rows[:40]), "prodigy/export/bob.jsonl": jsonl(bobs)}
+    entry = f"- {{name: people, path: {path}, labels: [PER, LOC, DATE]{keys}}}\n"
+    outcome = merge_folder(tmp_path, files | {"prodigy/datasets.yml": entry})
+    assert (outcome.status, "because its name sorts later" in outcome.said) == (status, status == 1)
+    if status:
+        assert "Dataset 'people': 20 of 220 spans" in outcome.said
+        assert "    duplicates: latest\n" in outcome.printed
+        entries = outcome.printed.partition("duplicates: latest\n")[2].partition("\n\n")[0]
+        outcome = merge_folder(tmp_path, files | {"prodigy/datasets.yml": entries})
+        assert (outcome.status, outcome.entities) == (0, ALL)
+        assert outcome.ledger["agreement"]["PER"] == {"both": 0, "spans": 20, "texts": 20, "f": 0}, "two annotators'"
