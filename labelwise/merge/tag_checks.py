@@ -24,6 +24,7 @@ from labelwise.sources.tags import BEHIND, BELOW, LOWER_CASE, MIDDLE, OTHER_OUTS
 from labelwise.sources.webanno import custom_layers
 
 MIN_PUNCTUATED = 1 / 6  # share of a dataset's spans; 1 in 40 in public corpora
+MIN_BEHIND = 0.05  # share of a label's spans
 MIN_PIECES = 0.05  # share of a dataset's words that continue another word
 MIN_TOKENS = 100  # of a dataset
 TAGGED = (*TABLES, ".parquet")
@@ -68,6 +69,20 @@ def _is_misspelled(name: str, labels: Container[str]) -> bool:
     """Return whether a label is another one with a prefix, or a tag that may be outside, but `OTHER`."""
     parts = (found["label"] for spelled in SPELLINGS if (found := spelled.fullmatch(name)))
     return any(part in labels for part in parts) or (name in OTHER_OUTSIDE and name != "OTHER")
+
+
+def _begun_at_each_token(data: Data) -> list[Evidence]:
+    """Find labels whose spans have one token each, and in many texts are directly behind one another."""
+    if not all(file.path.name.endswith(TAGGED) for file in data.dataset.files):
+        return []
+    spans, tokens, texts = Counter[str](), Counter[str](), Counter[str]()
+    for sampled in data.sample:
+        spans.update(sampled.spans)
+        tokens.update(sampled.labels)
+        texts.update(label for label, other in sampled.behind if label == other)
+    single = {label: texts[label] for label in data.dataset.labels if spans[label] == tokens[label]}
+    found = {label: n for label, n in single.items() if n >= max(MIN_SPANS, MIN_BEHIND * spans[label])}
+    return some(sum(found.values()), labels=largest_first(found))
 
 
 def _label_of_most_words(data: Data) -> list[Evidence]:
@@ -155,6 +170,12 @@ TAG_CHECKS = (
         _misspelled_tags,
         "some labels look like tags that aren't written like the others: {labels}",
         "If they are tags, write them like the others, such as B-PER and O.",
+    ),
+    dataset_check(
+        "spans of one token",
+        _begun_at_each_token,
+        "each span of {labels} is one token, and in {n:text} one is directly behind another",
+        "If they are parts of one entity, write I- for all its tokens but the first, such as B-PER I-PER.",
     ),
     dataset_check(
         "label of most words",

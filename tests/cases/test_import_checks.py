@@ -125,6 +125,14 @@ def test_tags_that_are_written_otherwise_than_most_are_warned_of(tmp_path: Path,
     assert (f"look like tags that aren't written like the others: {tag} (" in outcome.said) == warned
 
 
+@pytest.mark.parametrize(("inside", "warned"), [("B", True), ("I", False)])
+def test_tags_that_all_begin_a_span_are_asked_about(tmp_path: Path, inside: str, warned: bool) -> None:
+    rows = [[(token, tag.replace("I-", f"{inside}-")) for token, tag in sentence.tagged] for sentence in sentences()]
+    outcome = merge_folder(tmp_path, {"prodigy/all.tsv": table(rows)})
+    sentence = "each span of PER (60) is one token, and in 60 texts one is directly behind another"
+    assert (outcome.status, sentence in outcome.said) == (0, warned)
+
+
 @pytest.mark.parametrize(
     ("begin", "inside", "stopped"),
     [
