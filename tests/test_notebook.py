@@ -14,13 +14,13 @@ from tests.clone import DEV, Clone
 from tests.conftest import ROOT
 
 nbformat = pytest.importorskip("nbformat")
-nbclient = pytest.importorskip("nbclient")
 NOTEBOOK = ROOT / "notebooks" / "colab.ipynb"
 
 
 @pytest.mark.long
 def test_the_notebook_runs_from_top_to_bottom(tiny_bert, tmp_path):
     pytest.importorskip("spacy_transformers")
+    nbclient = pytest.importorskip("nbclient")  # its imports take a second
     (tmp_path / "repository").mkdir()
     copy = Clone(tmp_path / "repository", programs=DEV)
     make_demo(tmp_path / "brat", docs=16, labels=2, words=40)

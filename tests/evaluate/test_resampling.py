@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from labelwise.evaluate.resampling import (
     BLOCK,
@@ -98,6 +97,8 @@ def test_students_t_is_exact_to_a_percent_from_one_degree_on_and_for_fractions(d
 
 @pytest.mark.parametrize(("right", "predicted", "gold"), [(61, 61, 61), (0, 5, 3), (30, 40, 40), (1, 1, 9)])
 def test_students_t_and_wilsons_interval_of_the_share_that_is_right_are_scipys(right, predicted, gold):
+    import scipy.stats  # which takes a second
+
     degrees = np.arange(4, 200)
     np.testing.assert_allclose(students_t(degrees), scipy.stats.t.ppf(0.975, degrees), rtol=3e-3)
     share = scipy.stats.binomtest(right, predicted + gold - right).proportion_ci(method="wilson")

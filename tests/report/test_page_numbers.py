@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pyarrow.parquet import read_table
-from scipy import stats
+from scipy.special import stdtrit
 
 from labelwise.base.errors import InputError
 from labelwise.corpus.manifest import read_split
@@ -32,7 +32,7 @@ def interval(by_text: Counts) -> tuple[float, float]:
     total = sum(by_text.values(), Counter())
     f, n = f_score(total), len(by_text)
     gaps = sum((f_score(total - count) - f) ** 2 for count in by_text.values())
-    half = stats.t.ppf(0.975, n - 1) * sqrt((n - 1) / n * gaps) / (f * (1 - f))
+    half = stdtrit(n - 1, 0.975) * sqrt((n - 1) / n * gaps) / (f * (1 - f))
     return tuple(1 / (1 + exp(-(log(f / (1 - f)) + side * half))) for side in (-1, 1))
 
 
