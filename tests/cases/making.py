@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,7 +102,8 @@ def merge_folder(root: Path, files: Mapping[str, str | bytes], project: str = ""
         (root / folder).mkdir(parents=True, exist_ok=True)
     content = (project or PROJECT.read_text(encoding="utf8")).replace("data: assets/demo ", "data: assets ", 1)
     (root / "project.yml").write_text(content, encoding="utf8")
-    shutil.copytree(ROOT / "configs", root / "configs", dirs_exist_ok=True)
+    if not (root / "configs").exists():
+        (root / "configs").symlink_to(ROOT / "configs")
     for name, content in files.items():
         path = root / "assets" / name
         path.parent.mkdir(parents=True, exist_ok=True)
