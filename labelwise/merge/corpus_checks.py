@@ -40,6 +40,8 @@ MIN_SAME_PERSON_F = 0.97  # F1 between two annotators
 MIN_TEST_TEXTS = 20
 MAX_SALTS = 1000  # that are tried
 MIN_SHORT, MAX_SHORT = 3, 4  # letters of a short label, such as LOC
+# In names of exports: a date, a version.
+VERSION = re.compile(r"(?i)[\W_](?:\d{4}([\W_]?\d\d){0,2}|v\d+|final|new|old|copy|latest)(?![^\W_])")
 MIN_OVERLAPPED = 0.8  # share of a label's spans
 
 
@@ -90,7 +92,8 @@ def _same_annotator(merged: Merged) -> Iterator[Evidence]:
         f = pairwise_f(counts["both"], counts["spans"]) or 0.0
         anonymous = {one, other} <= merged.ledger.datasets.keys()
         numbered = re.fullmatch(re.escape(min(one, other)) + r"[\W\d_]+", max(one, other))
-        if anonymous and counts["both"] >= MIN_SPANS and (f >= MIN_SAME_PERSON_F or numbered):
+        dated = VERSION.sub("", one) == VERSION.sub("", other)
+        if anonymous and counts["both"] >= MIN_SPANS and (f >= MIN_SAME_PERSON_F or numbered or dated):
             part = min(one, other, key=lambda name: merged.ledger.datasets[name]["texts"])
             whole = f == 1 and counts["texts"] == merged.ledger.datasets[part]["texts"]
             yield from some(counts["texts"], one=one, other=other, f=f, part=part if whole else "")
@@ -168,12 +171,14 @@ def _overlapped_labels(data: Data) -> Iterator[Evidence]:
 def _similar_labels(merged: Merged) -> Iterator[Evidence]:
     """Find labels with nearly equal names, and those that are short, such as LOC, for a label of other texts."""
     labels = merged.ledger.labels
-    for pair in combinations(labels, 2):
+    renamed: set[str] = set()
+    for pair in combinations(sorted(labels, key=lambda label: -labels[label]["gold"]), 2):
         one, other = sorted(pair, key=len)
         short = MIN_SHORT <= len(one) <= MAX_SHORT and other.casefold().startswith(one.casefold())
         short = short and other[len(one) :].isalpha() and _are_apart(merged, one, other)
-        if short or simplify(one) == simplify(other):
-            old, new = sorted(pair, key=lambda label: labels[label]["gold"])
+        new, old = pair
+        if (short or simplify(one) == simplify(other)) and not renamed & {*pair}:
+            renamed.add(old)
             yield Evidence(values={"old": old, "new": new})
 
 
@@ -314,8 +319,7 @@ ADVICE: tuple[Kind, ...] = (
     Kind(
         "same annotator",
         _same_annotator,
-        "{one!r} and {other!r} are anonymous, so they count as two annotators, but agree in {n:text} (F1 {f:.3f}). "
-        "Same person?",
+        "{one!r} and {other!r} are anonymous, so they count as two annotators of {n:text} (F1 {f:.3f}). Same person?",
         "{part:?'%s' is a part of the other; to leave it out, add `skip: true` to its entry. }"
         "If one is a later export of the other, list both files in one entry of datasets.yml, the oldest first: "
         "`path: [OLD, NEW]`.",

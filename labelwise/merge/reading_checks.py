@@ -202,7 +202,7 @@ def _replaced_labels(data: Data) -> Counter[str]:
 
 
 def _label_after_label(data: Data) -> list[Evidence]:
-    gone = Counter() if data.dataset.name in data.merged.misread else _replaced_labels(data)
+    gone = Counter() if data.dataset.name in data.merged.misread or _replaced_by_files(data) else _replaced_labels(data)
     others = [label for label in data.dataset.labels if label not in gone]
     return some(gone.total(), data.figures.sample(ALONE), labels=largest_first(gone), others=others)
 
@@ -222,14 +222,13 @@ def _replaced_by_files(data: Data) -> list[Evidence]:
     total = data.figures.labels(*USED).total() + data.figures.replaced.total()
     listed = len(dataset.paths) == len(dataset.files)
     declared = listed or dataset.duplicates or "" in dataset.annotators
-    if n < max(MIN_SPANS, MIN_REPLACED * total) or declared or _replaced_labels(data):
+    if n < max(MIN_SPANS, MIN_REPLACED * total) or declared:
         return []
     paths = [os.path.relpath(source.path, Path(dataset.declared).parent) for source in dataset.files]
     stems = [Path(path).stem for path in paths]
     names = stems if len({*stems}) == len(stems) else paths
-    entries = [
-        dataset.to_entry(name=f"{dataset.name}-{name}", path=path) for name, path in zip(names, paths, strict=True)
-    ]
+    names = [name if name.startswith(dataset.name) else f"{dataset.name}-{name}" for name in names]
+    entries = [dataset.to_entry(name=name, path=path) for name, path in zip(names, paths, strict=True)]
     written = write_entries(entries) if len(entries) <= MAX_ENTRIES else ""
     return some(n, data.figures.sample(OTHER_FILE), all=total, entries=written)
 

@@ -42,7 +42,7 @@ def _tags_as_labels(data: Data) -> list[Evidence]:
     labels = data.figures.labels(*{reason for _, reason in data.figures.spans})
     labels = Counter({name: n for name, n in labels.items() if name})
     tags = Counter({name: n for name, n in labels.items() if MIDDLE.fullmatch(name)})
-    recurring = find_recurring(tags) if 2 * tags.total() > labels.total() else _inside_tags(data, labels)
+    recurring = (2 * tags.total() > labels.total() and find_recurring(tags)) or _inside_tags(data, labels)
     outside = labels["O"] if labels["O"] == max(labels.values(), default=0) else 0
     return some(outside or len(recurring), labels=largest_first(tags if tags and not outside else labels))
 

@@ -25,7 +25,6 @@ from typing import TextIO
 
 from labelwise.annotations import DOCUMENT, Item, Problem, Reason
 from labelwise.sources.conll_layout import (
-    DOCUMENT_START,
     HEAD,
     MIN_SHARE,
     WHITE,
@@ -34,6 +33,7 @@ from labelwise.sources.conll_layout import (
     cells_of,
     find_layout,
     is_marked,
+    is_start,
     shape_of,
 )
 from labelwise.sources.prodigy_row import task_of
@@ -70,7 +70,7 @@ def read_conll(path: Path) -> Iterator[Item]:
             for number, line in lines:
                 if NOT_UTF8.search(line):
                     problem = problem or Problem(number, Reason.MALFORMED, "not UTF-8; save the file as UTF-8")
-                elif line.startswith(DOCUMENT_START):
+                elif is_start(line):
                     documents += 1
                     document = str(documents) if starts > 1 else ""  # Label Studio's begin with one
                 elif _is_comment(line, shape, layout.tag):
@@ -90,7 +90,7 @@ def _count_tags(numbered: Iterable[tuple[int, str]], layout: Layout) -> tuple[Co
     tags: Counter[str] = Counter()
     starts = 0
     for _, line in numbered:
-        starts += line.startswith(DOCUMENT_START)
+        starts += is_start(line)
         cells = cells_of(line) if not is_marked(line) and line.strip(WHITE) else []
         if len(cells) > max(layout.tag, 1) and cells != layout.names:
             tags[cells[layout.tag].strip()] += 1
@@ -121,7 +121,7 @@ def _begins(line: str) -> bool:
     """Return whether a line begins a document or a sentence."""
     if not is_marked(line):
         return False
-    return line.startswith(DOCUMENT_START) or bool(DOCUMENT_NAME.fullmatch(line) or SENTENCE_NAME.fullmatch(line))
+    return is_start(line) or bool(DOCUMENT_NAME.fullmatch(line) or SENTENCE_NAME.fullmatch(line))
 
 
 def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
@@ -130,7 +130,8 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
     A line of `token|tag token|tag`, or of a sentence and its tags, becomes a line per token, and a blank one; a single
     `token|tag` is a line. The columns B and PER, as spaCy's `ent_iob_` and `ent_type_`, become B-PER.
     """
-    lines = (line.removesuffix("\n").lstrip(" ") for line in file)  # WebAnno TSV 2 begins with " # "
+    # WebAnno TSV 2 begins with " # "; joined files may each begin with a byte order mark.
+    lines = (line.removesuffix("\n").lstrip(" \ufeff") for line in file)
     head = list(islice(lines, HEAD))
     rows = [line for line in head if line.strip(WHITE) and not is_marked(line)]
     marked = [line.split() for line in rows]

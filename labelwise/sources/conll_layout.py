@@ -7,7 +7,7 @@
 3. The last column, if it may have labels without B and I.
 
 The token is in the first column that neither has the tags, nor numbers the tokens, nor repeats in all lines of a
-sentence, as a document's name does.
+sentence, as a document's name does, nor differs in all lines of the file, as an identifier does.
 """
 
 import re
@@ -45,6 +45,7 @@ WORD_ENDS = re.compile("[-_ .]+")
 NUMBER = re.compile(r"([0-9]{1,9})(?:[-.]([0-9]{1,9}))?")  # of a token: 1, 2-3, 4.1, or 6-4 in the sixth sentence
 MIN_SHARE = 0.9  # of a column's cells
 MIN_WORDS = 10  # different ones in a column
+MIN_TOKENS = 200  # of which one is there twice
 MIN_SYNTAX = 10  # columns of syntax or semantic roles, as in CoNLL-X and CoNLL-2009; a label without B or I may be one
 CHUNKS = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "PC", "NC", "VC", "AC"}
 Shape = tuple[bool, int]  # of a line: whether tabs separate its columns, and how many there are
@@ -83,7 +84,12 @@ def shape_of(line: str) -> Shape:
 
 def is_marked(line: str) -> bool:
     """Return whether a line may not be a token."""
-    return line.startswith(("#", DOCUMENT_START))
+    return line.startswith("#") or is_start(line)
+
+
+def is_start(line: str) -> bool:
+    """Return whether a line begins a document, in capitals or not."""
+    return line[: len(DOCUMENT_START)].upper() == DOCUMENT_START
 
 
 def find_layout(path: Path, head: Sequence[str]) -> Layout:
@@ -102,6 +108,7 @@ def find_layout(path: Path, head: Sequence[str]) -> Layout:
     if columns:
         _check_shapes(path, width, sentences)
     tags = {place: scheme for place, column in enumerate(columns) if (scheme := _scheme_of(column))}
+    _check_labels(path, columns)
     other = len(first) == width and not names and tags and all(_is_named(columns[place], tags[place]) for place in tags)
     unknown = first if other else []
     columns = [column[bool(unknown) :] for column in columns]
@@ -136,6 +143,15 @@ def _check_shapes(path: Path, width: int, sentences: Sequence[Sequence[Sequence[
         raise InputError(f"{path}: {why}; a line is a token and its tag, with a tab or a blank between them")
 
 
+def _check_labels(path: Path, columns: Sequence[Sequence[str]]) -> None:
+    """Refuse tables with a column of 0 and 1, or of B, I and O, for each label."""
+    cells = [(column[0], {*column[1:]} - {column[0]}) for column in columns[1:]]
+    names = [name for name, marks in cells if marks <= {"0", "1"} or marks <= {*"BIO"}]
+    if 1 < len(names) == len(cells) and not any(name in "01BIO" or PREFIXED.fullmatch(name) for name in names):
+        tags = f"write one of tags, such as B-{names[0]}, I-{names[0]} and O"
+        raise InputError(f"{path}: it has a column for each label ({', '.join(names)}); {tags}")
+
+
 def _check_words(
     path: Path, tokens: Sequence[str], tags: Sequence[str], sentences: Sequence[Sequence[Sequence[str]]]
 ) -> None:
@@ -162,7 +178,8 @@ def _find_tokens(
     def share(place: int, fits: Callable[[str, str], bool]) -> float:
         return sum(fits(row[place], following[place]) for row, following in neighbors) / max(len(neighbors), 1)
 
-    tokens = [place for place in others if max(share(place, str.__eq__), share(place, _counts_on)) < MIN_SHARE]
+    words = [place for place in others if len({*columns[place]}) < max(len(columns[place]), MIN_TOKENS)] or others
+    tokens = [place for place in words if max(share(place, str.__eq__), share(place, _counts_on)) < MIN_SHARE]
     first = next(iter(tokens or others), 0)
     wordy = [place for place in tokens if _has_words(columns[place])]
     if wordy and first not in wordy:

@@ -239,8 +239,11 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
         if read:
             continue
         if _has_spans(value) and PREDICTIONS.search(key):
+            if any(marked_lists(row) or ()):
+                continue
             return (
-                f"its only spans are predictions, under `{key}`: annotate it, or write the annotated spans as `spans`"
+                f"its only spans are predictions, under `{key}`: annotate it and write the spans as `spans`; if it has "
+                f"none, delete `{key}`"
             )
         if _has_spans(value):
             return f"its spans are under `{key}`, which isn't read: name it `spans`, each with start, end and label"
@@ -329,7 +332,7 @@ def read_doccano(line: int, row: Mapping[str, Any], how: How) -> Converted | Pro
         return Problem(line, Reason.MALFORMED, why)
     predicted = row.get(PREDICTED)
     unchanged = isinstance(predicted, list) and _places(filled[0]) == sorted(map(str, predicted))
-    who = row.get("username") or row.get("user")
+    who = row.get("username") or row.get("user") or row.get("annotator")
     prodigys = complete_row(text, filled[0], row, row, {PREDICTED: "yes"} if unchanged else {}, annotator_id=who)
     offsets = how.shown if counts_in_several_ways(row) else how.offsets
     rejected = len(prodigys.spans or ()) - len(filled[0])

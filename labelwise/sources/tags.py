@@ -2,7 +2,7 @@
 
 `find_scheme` finds the notation of a file's tags, from all of them, before the first task: prefix and label, in BIO
 (also called IOB2), IOB1, BILOU (BILUO, BIOES, IOBES), BMES or BMEWO, or labels alone. They may be spelled B-PER, B_PER,
-PER-B, PER_B, b-per, or NE=B-PER among other features; brackets such as `(PER*` are CoNLL-2012's.
+PER-B, PER_B, b-per, BPER, or NE=B-PER among other features; brackets such as `(PER*` are CoNLL-2012's.
 
 Tags are read as by conlleval (https://www.clips.uantwerpen.be/conll2002/ner/bin/conlleval.txt): B, U, S and W begin a
 span, and so does any tag after another label or outside; L, E, U, S and W end it. `B-PER|B-LOC` are two tags, also with
@@ -38,6 +38,7 @@ UNHYPHENATED = re.compile(r"(?P<prefix>[BIUSLEMW])-?(?P<label>)")
 FEATURE = re.compile(r"(?:.*\|)?(?:NE|NER|name)=(?P<prefix>[BIUSLE])-(?P<label>[^|]+)(?:\|.*)?", re.IGNORECASE)
 BELOW = re.compile(r"(?P<prefix>[BIUSLEMW])[_:./\u2010-\u2015](?P<label>.+)")
 BEHIND = re.compile(r"(?P<label>.+)[-_:./\u2010-\u2015](?P<prefix>[BIUSLEMW])")
+GLUED = re.compile(r"(?P<prefix>[BIUSLE])(?P<label>[A-Z]+)")
 LOWER_CASE = re.compile(r"(?P<prefix>[biuslemw])-(?P<label>.+)")
 BRACKETED = re.compile(r"\*|\((?P<label>[A-Za-z_][\w.-]*)\*?\)?|\*\)")
 
@@ -80,6 +81,9 @@ def find_scheme(tags: Mapping[str, int]) -> Scheme:
     for spelled in (BELOW, BEHIND, LOWER_CASE):
         if share(spelled.fullmatch) >= MIN_SPELLED and find_recurring(span_tags, spelled):
             return Scheme(spelled, outside)
+    recurring = find_recurring(span_tags, GLUED)
+    if recurring and share(lambda tag: tag[1:] in recurring or tag[0] == "B") >= MIN_SPELLED:
+        return Scheme(GLUED, outside)
     return Scheme(None, outside)
 
 

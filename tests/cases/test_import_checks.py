@@ -139,6 +139,7 @@ def test_tags_that_all_begin_a_span_are_asked_about(tmp_path: Path, inside: str,
         ("START-{}", "INSIDE-{}", True),
         ("{}", "I", True),
         ("{}.beg", "{}.end", True),
+        ("B-{}", "I", True),
         ("{}-value", "{}-unit", False),
         ("{}", "INSIDE", False),
     ],
@@ -608,11 +609,13 @@ def test_norwegian_by_its_usual_code_is_read(tmp_path: Path) -> None:
 
 def test_labels_that_differ_by_what_joins_their_words_may_be_one(tmp_path: Path) -> None:
     files = {}
-    for name, label, some in (("a", "Birth Place", sentences()[:30]), ("b", "BIRTH_PLACE", sentences()[30:])):
+    parts = ("a", "Birth Place", sentences()[:10]), ("b", "BIRTH_PLACE", sentences()[10:40])
+    for name, label, some in (*parts, ("c", "birthplace", sentences()[40:])):
         rows = [{"text": one.text, "spans": [one.objects()[1] | {"label": label}]} for one in some]
         files[f"prodigy/{name}.jsonl"] = jsonl(rows)
     printed = " ".join(merge_folder(tmp_path, files).printed.split())
-    assert "may be one label: their names are nearly equal" in printed
+    assert printed.count("may be one label: their names are nearly equal") == 2
+    assert all(f"`rename: {{{old}: BIRTH_PLACE}}`" in printed for old in ("Birth Place", "birthplace"))
 
 
 def brats(*folders: tuple[str, str]) -> dict[str, str]:

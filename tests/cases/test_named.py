@@ -83,6 +83,12 @@ FILES: list[tuple[str, str | bytes, str]] = [
     ),
     ("r.conll", tags(("Noa", "1"), ("Moreau", "2"), ("ran", "0")), "its tags are numbers, such as 2; write the tags'"),
     (
+        "t.conll",
+        "word PER LOC\n" + table([[("Noa", "B", "O"), ("in", "O", "O"), ("Lyon", "O", "B")]], " "),
+        "each label (PER",
+    ),
+    ("u.tsv", "Token\tPerson\tPlace\n" + tags(("Noa", "1", "0"), ("ran", "0", "0")), "each label (Person, Place)"),
+    (
         "s.json",
         json.dumps({"tasks": [{"data": {"text": ONE.text}, "annotations": []}]}),
         "write its list `tasks` alone",

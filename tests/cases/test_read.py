@@ -114,6 +114,10 @@ FILES: dict[str, str | bytes] = {
     "l.tsv": tagged(lambda n, token, tag: (token, "NN", tag), head="palabra\tcategor\xeda\tetiqueta\n"),
     "m.tsv": tagged(lambda n, token, tag: (token, tag), head="# global.columns = FORM NER\nMot\tType\n"),
     "h.tsv": tagged(lambda n, token, tag: (token, tag[:2].lower() + tag[2:])),
+    "aa.tsv": tagged(lambda n, token, tag: (token, tag.replace("-", ""))),
+    "ab.tsv": numbered(lambda number, n, token, tag: (f"d{number}.t{n}", token, tag)),  # no identifier twice
+    "ac.tsv": tagged(lambda n, token, tag: (token, tag), before="\ufeff"),  # joined files
+    "d.conll": tagged(lambda n, token, tag: (token, tag), " ", before="-docstart- O\n\n"),
     "i.conll": tagged(lambda n, token, tag: (token, "NN", "B-NP", tag), " "),
     "j.conll": tagged(
         lambda n, token, tag: (str(n), token, *"_X__0", "root", "_", f"SpaceAfter=No|NE={tag}" if tag != "O" else "_"),
@@ -159,6 +163,13 @@ FILES: dict[str, str | bytes] = {
     "ab.jsonl": jsonl(
         {"text": sentence.text, "spans": [span | {"label": f" {span['label']} "} for span in sentence.objects()]}
         for sentence in sentences()
+    ),
+    "ac.jsonl": jsonl(
+        {"text": sentence.text, "label": sentence.spans, "annotator": "ann", "predictions": [[0, 3, "PER"]]}
+        for sentence in sentences()
+    ),
+    "ad.jsonl": jsonl(
+        {"text": sentence.text, "entities": sentence.objects(), "annotator": "ann"} for sentence in sentences()
     ),
     "b.json": json.dumps([[sentence.text, {"entities": sentence.spans}] for sentence in sentences()]),
     "z.json": json.dumps([[sentence.text, sentence.spans] for sentence in sentences()]),

@@ -164,11 +164,24 @@ def test_two_anonymous_agreeing_exports_may_be_one_persons(merging: Merging, cha
     merging.add("week-2", ["A"], later, **declared)
     f = 1 - len(change) / 40
     text = all_words(merging.run())
-    question = (
-        f"'week-1' and 'week-2' are anonymous, so they count as two annotators, but agree in 40 texts (F1 {f:.3f})."
-    )
+    question = f"'week-1' and 'week-2' are anonymous, so they count as two annotators of 40 texts (F1 {f:.3f})."
     assert (question in text) == warned
     assert ("'week-1' is a part of the other; to leave it out, add `skip: true`" in text) == (warned and f == 1)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "asked"),
+    [
+        ("ner_2024-01-01", "ner_2024-03-01", True),
+        ("ner_v1", "ner_v2_final", True),
+        ("ann", "ann_2", True),
+        ("a1", "a2", False),
+    ],
+)
+def test_names_with_a_date_or_a_version_may_be_exports_of_one_dataset(merging: Merging, one, other, asked):
+    merging.add(one, ["A"], rows(range(40), marked=range(40)))
+    merging.add(other, ["A"], [task(f"text {number}", (0, 4 + 2 * (number < 20))) for number in range(40)])
+    assert ("count as two annotators of 40 texts (F1 0.500). Same person?" in all_words(merging.run())) == asked
 
 
 def stopped(ledger: Ledger) -> list[str]:
