@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from labelwise.annotations import Task
+from labelwise.sources import json_text
 from labelwise.sources.formats import read_items
 from tests.sources.reading import read, write
 
@@ -150,14 +151,15 @@ def test_a_key_that_is_there_twice_or_bytes_that_are_not_utf8_cost_their_task_al
     assert problem.startswith(why)
 
 
-def test_a_large_file_is_read_in_little_memory(tmp_path):
+def test_a_large_file_is_read_in_little_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_text, "CHUNK", 2**17)
     path = tmp_path / "a.json"
     one = json.dumps(task(TEXT + ' [{"\\' * 200, annotation(result(4, 8)))).encode()
-    path.write_bytes(b"[" + b", ".join([one] * 4_000) + b"]\n")
-    assert path.stat().st_size > 6 * 10**6
+    path.write_bytes(b"[" + b", ".join([one] * 1_000) + b"]\n")
+    assert path.stat().st_size > 12 * 2**17
     tracemalloc.start()
     count = sum(isinstance(item, Task) for item in read_items(path))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert count == 4_000
-    assert peak < 5 * 10**6
+    assert count == 1_000
+    assert peak < 6 * 2**17
