@@ -191,7 +191,7 @@ def _look_into(entry: Entry, file: Path) -> Undeclared:
             labels.update(span.label for span in task.all_spans if span.fits or not span.problem)
             readable = readable and not task.unusable
             why = f"{Reason.INVALID}: {task.unusable[0].problem}" if task.unusable else ""
-        elif why.startswith((Reason.UNSUPPORTED_FORMAT, Reason.INVALID)):
+        elif why.startswith((Reason.UNSUPPORTED_FORMAT, Reason.INVALID, Reason.MALFORMED)):
             readable = False  # texts without spans among them may not be annotated, either
         problem = problem or (f" ({place(file.name, item.line)}: {why})" if why else "")
     if NO_LABEL in labels:

@@ -221,7 +221,8 @@ class Originals:
             )
             if match and (fragments := sorted(one for one in numbers if one[0] < one[1])):
                 found.append((line, match, fragments))
-        table, _ = choose_reading(text, [(fragments, match[3]) for _, match, fragments in found])
+        written_text = read_file(find_suffix(original.stem, ".txt")).decode(encoding)  # with its byte order mark
+        table, _ = choose_reading(written_text, [(fragments, match[3]) for _, match, fragments in found])
         written: dict[Place, bytes | None] = {}
         for line, match, fragments in found:
             pieces = to_code_points(text, fragments, table)

@@ -224,7 +224,7 @@ def name_other(row: Mapping[str, Any], shape: Shape | None) -> str:
     no_text = "audio_spans" in row or not isinstance(row.get("text"), str)
     if shape in (None, "prodigy") and no_text and (why := name_keys(_keys_of(row))):
         return why
-    if row.get("spans"):
+    if row.get("spans") or isinstance(row.get("text"), dict):
         return ""
     if shape is None and len(row) > 1 and all(map(_has_text, row.values())):
         return "it is an object of rows; write each as a row: jq -c '.[]'"

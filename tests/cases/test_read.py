@@ -368,6 +368,18 @@ def test_offsets_of_bytes_are_read_by_the_mentions(tmp_path: Any) -> None:
     assert "reading: bytes" in outcome.printed
 
 
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_byte_order_mark_before_a_text_of_brat_is_no_part_of_a_word(tmp_path: Any, counted: bool) -> None:
+    files = {}
+    for number, sentence in enumerate(sentences()):
+        lines = [
+            f"T{n}\t{label} {start + counted} {end + counted}\t{sentence.text[start:end]}\n"
+            for n, (start, end, label) in enumerate(sentence.spans)
+        ]
+        files |= {f"brat/{number}.txt": f"\ufeff{sentence.text}", f"brat/{number}.ann": "".join(lines)}
+    assert merge_folder(tmp_path, files).entities == ALL
+
+
 def test_offsets_in_a_text_that_was_decomposed_are_read_by_the_mentions(tmp_path: Any) -> None:
     """As files are on macOS: in brat, and in Label Studio."""
     files: dict[str, str | bytes] = {}
