@@ -4,7 +4,7 @@ A check is an entry in a module's table: a query and its words (`check_kinds`). 
 reads the corpus, until the dataset's entry declares its form, or `expect_losses: true`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,7 @@ from labelwise.merge.corpus_checks import ADVICE
 from labelwise.merge.reading_checks import READING
 from labelwise.sources.formats import SUFFIXES
 
-UNDECLARED = "{file}: {dataset!r} isn't declared: {problem}"
+UNDECLARED = "{file}{others:? and %s like it}: {dataset!r} isn't declared: {problem}"
 LEAVE_OUT = "To leave it out for good, add an entry with `skip: true` to {declarations}."
 
 # Files that no entry declares are found before the merge, and not stored.
@@ -37,8 +37,10 @@ FILES = (
 KINDS = {kind.name: kind for kind in (*READING, *ADVICE, *FILES)}
 
 
-def check_undeclared(folder: Path, undeclared: Iterable[Undeclared]) -> Iterator[ImportCheck]:
-    """Yield undeclarable files, each with the entry to add."""
+def check_undeclared(folder: Path, undeclared: Iterable[Undeclared]) -> list[ImportCheck]:
+    """List undeclarable files, each with the entry to add; of unreadable ones with equal problems, the first."""
+    checks = []
+    alike: dict[tuple[str, str], ImportCheck] = {}
     for candidate in undeclared:
         file = folder / candidate.entry.paths[0]
         patterns = patterns_in(file) if file.is_dir() else []
@@ -48,11 +50,18 @@ def check_undeclared(folder: Path, undeclared: Iterable[Undeclared]) -> Iterator
         kind = other if patterns or file.name.endswith(SUFFIXES) else "no data"
         values = {
             "file": str(file),
+            "others": 0,
             "problem": candidate.problem,
             "declarations": str(folder / DATASETS),
             "entry": entry,
         }
-        yield ImportCheck(kind=kind, dataset=candidate.entry.name, values=values)
+        check = ImportCheck(kind=kind, dataset=candidate.entry.name, values=values)
+        first = alike.setdefault((kind, candidate.problem.replace(file.name, "")), check)
+        if first is check or kind == "undeclared file":
+            checks.append(check)
+        else:
+            first.values["others"] += 1
+    return checks
 
 
 def find_checks(merged: Merged) -> list[ImportCheck]:

@@ -99,6 +99,11 @@ def _same_annotator(merged: Merged) -> Iterator[Evidence]:
             yield from some(counts["texts"], one=one, other=other, f=f, part=part if whole else "")
 
 
+def _without_spans(data: Data) -> list[Evidence]:
+    n = data.figures.rows[Reason.MERGED]
+    return some(n >= MIN_SPANS and not data.figures.spans and n, labels=[*data.dataset.labels])
+
+
 def _unknown_annotators(merged: Merged) -> list[Evidence]:
     people = {who for figures in merged.figures.values() for who in figures.people if who is not None}
     names = unknown_annotators(merged.settings.annotators, people)
@@ -342,6 +347,13 @@ ADVICE: tuple[Kind, ...] = (
         "{n:decision no longer applies|decisions no longer apply}: the annotations they were based on have changed.",
         "`python -m scripts.why corpus --problems` lists them; load them into the page of a new report, and decide "
         "again.",
+    ),
+    dataset_check(
+        "no spans",
+        _without_spans,
+        "none of its {n:text} has a span: all teach that they have no entity of {labels:label|labels}",
+        "If they aren't annotated yet, {add}",
+        "skip: true",
     ),
     dataset_check(
         "no rows",

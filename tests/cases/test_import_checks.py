@@ -125,6 +125,14 @@ def test_tags_that_are_written_otherwise_than_most_are_warned_of(tmp_path: Path,
     assert (f"look like tags that aren't written like the others: {tag} (" in outcome.said) == warned
 
 
+@pytest.mark.parametrize(("rows", "span", "warned"), [(60, 0, True), (60, 1, False), (9, 0, False)])
+def test_a_dataset_without_spans_is_asked_about(tmp_path: Path, rows: int, span: int, warned: bool) -> None:
+    some = [{"text": one.text, "spans": one.objects()[: span * (n == 0)]} for n, one in enumerate(sentences(rows))]
+    outcome = merge_rows(tmp_path, declared(), all=some)
+    sentence = "none of its 60 texts has a span: all teach that they have no entity of labels PER, LOC, DATE"
+    assert (sentence in outcome.said, "    skip: true" in outcome.printed) == (warned, warned)
+
+
 @pytest.mark.parametrize(("inside", "warned"), [("B", True), ("I", False)])
 def test_tags_that_all_begin_a_span_are_asked_about(tmp_path: Path, inside: str, warned: bool) -> None:
     rows = [[(token, tag.replace("I-", f"{inside}-")) for token, tag in sentence.tagged] for sentence in sentences()]

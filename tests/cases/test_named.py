@@ -348,6 +348,13 @@ def test_no_entry_is_advised_for_rows_that_cannot_be_read(tmp_path: Path, row: d
     assert "To merge it" not in outcome.printed
 
 
+def test_files_of_one_unreadable_format_are_named_once(tmp_path: Any) -> None:
+    files = {f"prodigy/{number}.json": json.dumps(CAS) for number in range(5)} | {"prodigy/a.jsonl": jsonl([["a"]])}
+    said = merge_folder(tmp_path, files).said
+    assert "0.json and 4 like it: '0' isn't declared" in said
+    assert said.count("isn't declared") == 2
+
+
 def test_brats_files_belong_elsewhere(tmp_path: Any) -> None:
     files: dict[str, str | bytes] = {}
     for number, sentence in enumerate(sentences(3)):
