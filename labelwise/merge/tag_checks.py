@@ -187,7 +187,8 @@ TAG_CHECKS = (
         "no blank line",
         _one_text,
         "{n:sentence} are one text.",
-        "Put a blank line after each sentence.",
+        "Put a blank line after each sentence; or, if a column numbers the sentences, name the columns in a first "
+        "line, such as `# global.columns = SENT_ID ID FORM NER`.",
     ),
     Kind(
         "other layers",

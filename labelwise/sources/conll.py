@@ -80,7 +80,9 @@ def read_conll(path: Path) -> Iterator[Item]:
                     rows.append((number, cells_of(line)))
                     tabbed.add("\t" in line)
                     if len(tabbed) > 1:
-                        problem = problem or Problem(number, Reason.MALFORMED, "tabs are between some columns alone")
+                        problem = problem or Problem(
+                            number, Reason.MALFORMED, "tabs separate only some columns; use them for all"
+                        )
             if problem or rows:
                 yield problem or _read_sentence(rows, layout, document, scheme, untagged)
 

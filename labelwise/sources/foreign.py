@@ -105,7 +105,7 @@ FOREIGN = (
     Foreign("its `tokens` aren't those of one text; write each text as a row", ("tokens", "ner_tags")),
     # Files of any tool
     Foreign(
-        "this is a sheet; save it as .tsv (a token and its tag in a line) or .jsonl (a text with its `spans`)",
+        "a sheet; save it as .tsv (a token and its tag in a line) or .jsonl (a text with its `spans`: docs/data.md)",
         ends=(".csv", ".xlsx", ".xls", ".ods"),
     ),
     Foreign("this is a database; declare it as `db:`, with the dataset's name as `name:`", begins=b"SQLite format 3\0"),

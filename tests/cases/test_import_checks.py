@@ -263,7 +263,7 @@ def test_a_line_without_the_tabs_of_its_sentence_is_malformed(tmp_path: Path) ->
     outcome = merge_folder(tmp_path, {"prodigy/all.tsv": content})
     assert outcome.ledger
     assert (outcome.ledger["rows"]["malformed"], outcome.entities) == (1, dict.fromkeys(ALL, N - 1))
-    assert "tabs are between some columns alone" in outcome.printed
+    assert "tabs separate only some columns; use them for all" in outcome.printed
 
 
 @pytest.mark.parametrize(("late", "stopped"), [(10, True), (9, False)])

@@ -66,7 +66,10 @@ def test_a_label_of_most_words_and_sentences_without_a_blank_line_are_named(tmp_
     assert re.search(r"Dataset 'a': \d+ of \d+ words have the label 'REST'.*write O in its place", outcome.said)
     whole = table([row for sentence in sentences() for row in [sentence.tagged]]).replace("\n\n", "\n")
     outcome = merge_folder(tmp_path / "b", {"prodigy/a.conll": whole})
-    assert "Dataset 'a': 60 sentences are one text. Put a blank line after each sentence." in outcome.said
+    assert "Dataset 'a': 60 sentences are one text. Put a blank line after each sentence; or" in outcome.said
+    rows = [(str(number), *cells) for number, sentence in enumerate(sentences()) for cells in sentence.tagged]
+    numbered = "# global.columns = SENT_ID FORM NER\n" + table([rows])
+    assert merge_folder(tmp_path / "c", {"prodigy/a.tsv": numbered}).entities == {"PER": 60, "LOC": 60, "DATE": 60}
 
 
 def test_a_layer_beside_named_entities_is_read_and_named(tmp_path):
