@@ -10,6 +10,7 @@ from labelwise.base.files import list_digests
 from labelwise.corpus.record import find_edited
 from labelwise.evaluate.evaluate_pipeline import evaluate_pipeline
 from labelwise.train.config import fit_config
+from labelwise.train.goals import describe_points
 from labelwise.train.training_config import TrainingConfig
 from tests.conftest import task
 from tests.train.test_config import own
@@ -114,3 +115,12 @@ def test_a_goal_that_no_label_can_have_is_refused_with_its_line(source, goals, m
     config = own(tmp_path, source, labelwise={**Config().from_disk(source).get("labelwise", {}), **goals})
     with pytest.raises(InputError, match=message):
         fit_config(TrainingConfig(config, demo_corpus))
+
+
+def test_goals_that_dev_reaches_and_those_that_it_cannot_are_said_with_their_labels():
+    reached = {"figure": "precision", "goal": 0.9, "least": 0.75, "bound": 0.9}
+    missed = {"figure": "recall", "goal": 0.9, "least": 0.0, "bound": 0.85}
+    assert [*describe_points({"A": reached, "B": missed, "C": reached})] == [
+        ("A, C: precision 0.9 is reached on dev: at least 0.900, by entities of probability 0.750 or more", ""),
+        ("B: recall 0.9 can't be reached on dev; at best 0.850", "Annotate more texts, or lower the goal"),
+    ]
