@@ -174,7 +174,8 @@ def read_document(stem: Path, root: Path, how: BratOptions = DEFAULTS, predicted
     spans = _locate_all(document, text, mentions, how)
     digest = predicted.get(stem.with_name(stem.name + ".ann"))
     unchanged = digest is not None and ".ann" in files and digest == digest_of(files[".ann"])
-    text = text.replace("\ufeff", " ", text.startswith("\ufeff"))  # a byte order mark, which brat counts
+    if text.startswith("\ufeff"):  # a byte order mark; brat counts it
+        text = f" {text[1:]}"
     document.task = Task(0, text, spans, predicted=unchanged, doc=document.path)
     if unchanged:
         document.labels.clear()
