@@ -31,7 +31,8 @@ from labelwise.sources.prodigy_row import Converted, complete_row
 OTHERS = ("choices", "relation", "textarea", "rating", "number", "datetime", "taxonomy", "pairwise")  # than spans
 LABELS = ("labels", "hypertextlabels")
 HYPERTEXT = "it marks HTML (HyperText), by paths: export the text without its tags, and label that, as <Text>"
-SPANS = ("label", "labels", "entities", "ents", "spans")  # keys of them in other tools' rows
+# Keys of spans in rows of doccano and similar tools; `Doc.to_json` of spaCy writes "ents".
+LISTS = ("label", "labels", "entities", "ents")
 TIMES = ("created_at", "updated_at")
 ADDRESS = re.compile(r"(\w+://|/data/|data:)\S+")
 
@@ -51,7 +52,7 @@ def is_label_studios(element: Mapping[str, Any]) -> bool:
     The spans of JSON-MIN have `labels`; other rows may name their annotator, too.
     """
     marked = any(key in element for key in ("annotation_id", "completions"))
-    lists = [value for key, value in element.items() if key in SPANS and isinstance(value, list)]
+    lists = [value for key, value in element.items() if key in LISTS and isinstance(value, list)]
     labeled = all(any(isinstance(mark, dict) and {*LABELS} & mark.keys() for mark in marks) for marks in lists)
     minimal = "annotator" in element and labeled
     return isinstance(element.get("data"), dict) or marked or minimal

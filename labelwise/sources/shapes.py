@@ -31,15 +31,14 @@ from labelwise.annotations import PREDICTED, REJECTED, Problem, Reason
 from labelwise.base.text import is_integer
 from labelwise.sources.clean import ANSWERS, RawSpan, find_quote
 from labelwise.sources.foreign import name_keys
-from labelwise.sources.label_studio import is_label_studios, read_element
+from labelwise.sources.label_studio import LISTS, is_label_studios, read_element
 from labelwise.sources.prodigy_row import Converted, ProdigyRow, complete_row
 from labelwise.sources.tags import BEGINS, OUTSIDE, PREFIXED, TAGS, TOKENS, Scheme, read_tagged
 
 Shape = Literal["prodigy", "doccano", "tags"]
 
 PRODIGYS = {"spans", "_input_hash", "_task_hash", "_view_id", "_session_id", "_annotator_id", "_timestamp"}
-# doccano's, and similar tools': `Doc.to_json` of spaCy writes "ents".
-LISTS, TEXTS = ("label", "labels", "entities", "ents"), ("text", "data")
+TEXTS = ("text", "data")
 # Keys of spans, their letters in lower case. Characters first: `start` may number tokens beside them.
 UNITS = ("offset", "char", "index", "idx", "pos", "position", "")
 STARTS = (*(f"{start}{unit}" for unit in UNITS for start in ("start", "begin")), "offset")
